@@ -1,0 +1,1 @@
+"""What a run is: frozen facts, and the run directory that holds them."""

@@ -1,0 +1,259 @@
+"""The run directory: where each file is, its format version, and how it is read back.
+
+Format history (`FORMAT_VERSION`):
+
+    1   ioprof 0.1   first: study.json, cells/<id>/{cell.json,node-<n>.jsonl,rank-<n>.jsonl},
+                     fio/, filelist.npz, summary.json
+
+JSON is written whole to a temporary name and renamed; JSON Lines are append-only, so what a killed
+run left behind is read up to its last whole line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ioprof.errors import FutureRunError, NotARunError, RunFileError, TruncatedRunError, UsageError
+from ioprof.record.header import NodeHeader, RankHeader
+from ioprof.record.reading import SamplerEnd, Series, Tick, Unavailable
+from ioprof.record.step import Event, Step
+
+FORMAT_VERSION = 1
+
+_T = TypeVar("_T")
+_NodeLine = NodeHeader | Series | Tick | Unavailable | SamplerEnd
+_RankLine = RankHeader | Step | Event
+
+
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One node's file, read back. `truncated` says that the sampler did not get to end it."""
+
+    header: NodeHeader
+    series: tuple[Series, ...]
+    ticks: tuple[Tick, ...]
+    unavailable: tuple[Unavailable, ...]
+    end: SamplerEnd | None
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the sampler was killed before its last line."""
+        return self.end is None
+
+
+class RankRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank's file, read back."""
+
+    header: RankHeader
+    steps: tuple[Step, ...]
+    events: tuple[Event, ...]
+
+
+class RunDirectory:
+    """Paths inside one run directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @classmethod
+    def create(cls, root: Path, *, overwrite: bool) -> RunDirectory:
+        """Make an empty run directory; UsageError when one is there and may not be replaced."""
+        if root.exists() and any(root.iterdir()) and not overwrite:
+            raise UsageError(
+                f"{root} already holds files. Give another --out, or --force to replace it."
+            )
+        run = cls(root)
+        if root.exists() and overwrite:
+            run._remove_own_files()
+        for folder in (root, root / "cells", root / "fio", root / "figures"):
+            folder.mkdir(parents=True, exist_ok=True)
+        return run
+
+    def _remove_own_files(self) -> None:
+        # Only what a run directory is made of: --force on a wrong path must not empty a home.
+        names = ("study.json", "summary.json", "filelist.npz", "report.html")
+        folders = ("cells", "fio", "figures")
+        for name in names:
+            (self.root / name).unlink(missing_ok=True)
+        for folder in folders:
+            for path in sorted((self.root / folder).rglob("*"), reverse=True):
+                if path.is_dir() and not path.is_symlink():
+                    with contextlib.suppress(OSError):
+                        path.rmdir()
+                else:
+                    path.unlink()
+
+    @property
+    def study(self) -> Path:
+        """The plan."""
+        return self.root / "study.json"
+
+    @property
+    def summary(self) -> Path:
+        """The answer."""
+        return self.root / "summary.json"
+
+    @property
+    def filelist(self) -> Path:
+        """The list of samples that every loader takes."""
+        return self.root / "filelist.npz"
+
+    @property
+    def figures(self) -> Path:
+        """Pictures."""
+        return self.root / "figures"
+
+    @property
+    def page(self) -> Path:
+        """The HTML report."""
+        return self.root / "report.html"
+
+    @property
+    def fio(self) -> Path:
+        """Raw fio output and the ceiling read from it."""
+        return self.root / "fio"
+
+    def cell(self, cell_id: str) -> Path:
+        """The folder of one cell."""
+        return self.root / "cells" / cell_id
+
+    def node_files(self, cell_id: str) -> list[Path]:
+        """Node files of a cell, in node order."""
+        return _numbered(self.cell(cell_id), "node")
+
+    def rank_files(self, cell_id: str) -> list[Path]:
+        """Rank files of a cell, in rank order."""
+        return _numbered(self.cell(cell_id), "rank")
+
+
+def _numbered(folder: Path, stem: str) -> list[Path]:
+    found = [p for p in folder.glob(f"{stem}-*.jsonl") if p.stem.split("-")[-1].isdigit()]
+    return sorted(found, key=lambda p: int(p.stem.split("-")[-1]))
+
+
+def encode(value: object) -> bytes:
+    """JSON of a record, indented for people. NaN and infinity become null."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a record whole, or leave the old file as it was."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(encode(value))
+    temporary.replace(path)
+
+
+def read_json(path: Path, kind: type[_T]) -> _T:
+    """Read a record of `kind`; RunFileError says what is wrong with the file."""
+    raw = _bytes(path)
+    if not raw.strip():
+        raise TruncatedRunError(f"{path} is empty. The run was stopped before it was written.")
+    _refuse_future(path, raw)
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise NotARunError(f"{path} is not an ioprof {kind.__name__} file: {error}.") from None
+    except msgspec.DecodeError as error:
+        if raw.lstrip()[:1] in (b"{", b"["):
+            raise TruncatedRunError(
+                f"{path} ends in the middle ({len(raw)} bytes: {error}). "
+                "Run `ioprof report` on the directory to rebuild what can be rebuilt."
+            ) from None
+        raise NotARunError(f"{path} is not JSON. Give a directory that ioprof wrote.") from None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise NotARunError(
+            f"{path} is not there. Give the directory of a run, the one that holds study.json."
+        ) from None
+    except OSError as error:
+        raise RunFileError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+class _Versioned(msgspec.Struct):
+    format_version: int | None = None
+
+
+def _refuse_future(path: Path, raw: bytes) -> None:
+    try:
+        version = msgspec.json.decode(raw, type=_Versioned).format_version
+    except msgspec.DecodeError:
+        return
+    if version is not None and version > FORMAT_VERSION:
+        raise FutureRunError(
+            f"{path} has format version {version}; this ioprof reads up to {FORMAT_VERSION}. "
+            "Install a newer ioprof."
+        )
+
+
+def read_node(path: Path) -> NodeRecord:
+    """Read one node's file up to its last whole line."""
+    lines = _lines(path, msgspec.json.Decoder(_NodeLine))
+    header = next(lines, None)
+    if not isinstance(header, NodeHeader):
+        raise NotARunError(f"{path} does not begin with a node header.")
+    series: list[Series] = []
+    ticks: list[Tick] = []
+    unavailable: list[Unavailable] = []
+    end: SamplerEnd | None = None
+    for line in lines:
+        match line:
+            case Series():
+                series.append(line)
+            case Tick():
+                ticks.append(line)
+            case Unavailable():
+                unavailable.append(line)
+            case SamplerEnd():
+                end = line
+            case NodeHeader():
+                raise NotARunError(f"{path} holds two headers: two runs wrote into one file.")
+    return NodeRecord(
+        header=header,
+        series=tuple(series),
+        ticks=tuple(ticks),
+        unavailable=tuple(unavailable),
+        end=end,
+    )
+
+
+def read_rank(path: Path) -> RankRecord:
+    """Read one rank's file up to its last whole line."""
+    lines = _lines(path, msgspec.json.Decoder(_RankLine))
+    header = next(lines, None)
+    if not isinstance(header, RankHeader):
+        raise NotARunError(f"{path} does not begin with a rank header.")
+    steps: list[Step] = []
+    events: list[Event] = []
+    for line in lines:
+        match line:
+            case Step():
+                steps.append(line)
+            case Event():
+                events.append(line)
+            case RankHeader():
+                raise NotARunError(f"{path} holds two headers: two runs wrote into one file.")
+    return RankRecord(header=header, steps=tuple(steps), events=tuple(events))
+
+
+def _lines(path: Path, decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
+    raw = _bytes(path)
+    if not raw:
+        raise TruncatedRunError(f"{path} is empty. The run was stopped before it began.")
+    rows = raw.split(b"\n")
+    # What follows the last newline is a line cut short by a kill, or nothing.
+    for number, row in enumerate(rows[:-1], start=1):
+        if number == 1:
+            _refuse_future(path, row)
+        try:
+            yield decoder.decode(row)
+        except msgspec.DecodeError as error:
+            raise NotARunError(f"{path}, line {number}, is not an ioprof line: {error}.") from None

@@ -1,0 +1,1 @@
+"""Counter sources: one file per family, one line each in `ioprof.sources.registry`."""

@@ -1,0 +1,75 @@
+"""What a counter source is, and what it is pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ioprof.record.dataset import Mount
+from ioprof.record.reading import Reading, Role, Unavailable
+
+
+class Roots(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the kernel's files are; a test hands in a folder."""
+
+    proc: Path = Path("/proc")
+    sys: Path = Path("/sys")
+
+
+class BlockDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """One block device under a mount, by its place in the stack."""
+
+    name: str
+    """As in /proc/diskstats, for instance "nvme0n1p2", "dm-0", "loop0"."""
+    role: Role
+    paths: tuple[str, ...] = ()
+    """Hidden path devices of a multipath NVMe head: their counters stand in when the head's rest."""
+
+
+class BlockStack(msgspec.Struct, frozen=True, kw_only=True):
+    """The block devices under a mount, topmost first; empty, with a reason, where there are none.
+
+    A device that is both what the mount names and the physical end has role TOP.
+    """
+
+    devices: tuple[BlockDevice, ...]
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def top(self) -> tuple[str, ...]:
+        """Names of the devices whose bytes are the headline."""
+        return tuple(d.name for d in self.devices if d.role is Role.TOP)
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What is watched: a mount, the devices under it, a process tree, the CPUs it may use."""
+
+    root_pid: int
+    """The recorder; its descendants, without `excluded_pids`, are the recorded tree."""
+    excluded_pids: frozenset[int] = frozenset()
+    cpus: tuple[int, ...] = ()
+    data_path: Path | None = None
+    mount: Mount | None = None
+    stack: BlockStack | None = None
+
+
+class Source(Protocol):
+    """Reads one family of counters. Keeps its files open; never raises for what a kernel lacks."""
+
+    name: str
+    every_ticks: int
+    """1 reads at every tick; n at every n-th (for what is dear or slow)."""
+
+    def read(self) -> Iterable[Reading]:
+        """One look at every instance. An instance that is gone is left out."""
+
+    def close(self) -> None:
+        """Close what was kept open."""
+
+
+Found = Source | Unavailable
+"""What looking for a source gives: the source, or why it is not there."""
