@@ -99,7 +99,7 @@ def epoch_start(epoch: int) -> None:
 
 
 def epoch_end(epoch: int) -> None:
-    """End epoch number `epoch`: what happens until the next start is a pause, outside any window."""
+    """End epoch number `epoch`: until the next start time is a pause, outside any window."""
     event("epoch_end", epoch=epoch)
     _marker.step_start_s = None
 

@@ -26,7 +26,7 @@ class BlockDevice(msgspec.Struct, frozen=True, kw_only=True):
     """As in /proc/diskstats, for instance "nvme0n1p2", "dm-0", "loop0"."""
     role: Role
     paths: tuple[str, ...] = ()
-    """Hidden path devices of a multipath NVMe head: their counters stand in when the head's rest."""
+    """Hidden paths of a multipath NVMe head: their counters stand in when the head's rest."""
 
 
 class BlockStack(msgspec.Struct, frozen=True, kw_only=True):
