@@ -1,0 +1,1 @@
+"""Fixtures and guards that every test shares."""
