@@ -1,0 +1,51 @@
+"""The `ioprof` command: finds the subcommand, turns errors into a sentence and a status."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from ioprof.cli import dataset, doctor, profile, report
+from ioprof.errors import EXIT_INTERRUPTED, EXIT_USAGE, IoprofError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="How much must storage deliver so that N accelerators never wait, and does it?",
+)
+app.command("profile")(profile.profile)
+app.command("report")(report.report)
+app.command("doctor")(doctor.doctor)
+app.add_typer(dataset.app, name="dataset")
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    *,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+) -> None:
+    if version:
+        from ioprof._version import VERSION
+
+        typer.echo(f"ioprof {VERSION}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; every error of ours is one message on stderr and its exit status."""
+    try:
+        status = app(standalone_mode=False)
+    except IoprofError as error:
+        typer.echo(f"ioprof: {error}", err=True)
+        sys.exit(error.exit_status)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("ioprof: interrupted.", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(EXIT_USAGE)
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,1 @@
+"""A study: topology × loader × cache, expanded into cells and run one after another."""
