@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 
 from ioprof.cli import dataset, doctor, profile, report
-from ioprof.errors import EXIT_INTERRUPTED, EXIT_USAGE, IoprofError
+from ioprof.errors import IoprofError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -38,14 +37,7 @@ def _root(
 def main() -> None:
     """Run the command line; every error of ours is one message on stderr and its exit status."""
     try:
-        status = app(standalone_mode=False)
+        app()
     except IoprofError as error:
         typer.echo(f"ioprof: {error}", err=True)
         sys.exit(error.exit_status)
-    except (KeyboardInterrupt, typer.Abort):
-        typer.echo("ioprof: interrupted.", err=True)
-        sys.exit(EXIT_INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(EXIT_USAGE)
-    sys.exit(status if isinstance(status, int) else 0)

@@ -12,7 +12,6 @@ import typer
 from ioprof.errors import EXIT_INTERRUPTED, MeasureError, UsageError
 
 if TYPE_CHECKING:
-    from ioprof.record.store import RunDirectory
     from ioprof.record.study import AcceleratorModel, ProfileConfig
 
 _DEFAULT_LOADERS = "torch-files,dali-files"

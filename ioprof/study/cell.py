@@ -7,9 +7,9 @@ from pathlib import Path
 from ioprof import cachestate
 from ioprof.clock import Clock
 from ioprof.dataset.listing import FileList
-from ioprof.recorder import RecordSpec, log_tail, record
 from ioprof.record.store import RunDirectory, write_json
 from ioprof.record.study import CacheState, CellOutcome, CellPlan, ProfileConfig, Residency
+from ioprof.recorder import RecordSpec, log_tail, record
 from ioprof.study.progress import Progress
 
 START_UP_S = 120.0

@@ -1,4 +1,4 @@
-"""The main job: survey, plan, measure the storage ceiling, run every cell, leave a run directory."""
+"""The main job: survey, plan, measure the ceiling, run the cells, leave a run directory."""
 
 from __future__ import annotations
 
