@@ -1,0 +1,384 @@
+"""Visit every counter source on a fixed grid and lay down what they say.
+
+Runs as a process of its own, `python -m ioprof.sampler`, so that a busy recorder cannot delay it.
+It is told what to do on its standard input: one line of JSON, then "stop" or the end of input,
+so it ends by itself when the recorder dies. It prints "ready" after its first tick.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+import msgspec
+
+from ioprof.clock import Clock, MonotonicClock, anchor, ticks
+from ioprof.errors import IoprofError, MeasureError
+from ioprof.record.header import NodeHeader
+from ioprof.record.reading import Reading, SamplerEnd, Series, SeriesValues, Tick, Unavailable
+from ioprof.record.store import FORMAT_VERSION
+from ioprof.sources.source import Found, Roots, Source, Target
+
+_FLUSH_S = 1.0
+_READY_S = 60.0
+"""NVML may take many seconds to start when the driver keeps no state between its clients."""
+_STOP_S = 15.0
+
+
+class SamplerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node's sampler watches and where it writes."""
+
+    node: int
+    interval_s: float
+    path: Path
+    """The node file; it must not exist yet."""
+    data_path: Path | None
+    root_pid: int
+    cpus: tuple[int, ...]
+
+
+class Recording:
+    """Writes a node's file: declares each series when it is first seen, then its values."""
+
+    def __init__(self, file: IO[bytes], *, header: NodeHeader) -> None:
+        self._file = file
+        self._encoder = msgspec.json.Encoder()
+        self._series: dict[tuple[str, str], Series] = {}
+        self._flushed_s = header.clock.monotonic_s
+        self.write(header)
+
+    def write(self, line: NodeHeader | Series | Tick | Unavailable | SamplerEnd) -> None:
+        """Add one line."""
+        self._file.write(self._encoder.encode(line) + b"\n")
+
+    def tick(self, t_s: float, readings: Iterable[Reading]) -> None:
+        """Add one tick. An instance that is not among the readings leaves a gap."""
+        values = tuple(self._values(reading) for reading in readings)
+        self.write(Tick(t_s=t_s, values=values))
+        if t_s - self._flushed_s >= _FLUSH_S:
+            self._file.flush()
+            self._flushed_s = t_s
+
+    def _values(self, reading: Reading) -> SeriesValues:
+        series = self._series.get((reading.source, reading.instance))
+        if series is None:
+            series = self._declare(reading)
+        return SeriesValues(
+            series.id,
+            tuple(map(reading.counters.get, series.counters)),
+            tuple(map(reading.gauges.get, series.gauges)),
+        )
+
+    def _declare(self, reading: Reading) -> Series:
+        series = Series(
+            id=len(self._series),
+            source=reading.source,
+            instance=reading.instance,
+            layer=reading.layer,
+            scope=reading.scope,
+            counters=tuple(reading.counters),
+            gauges=tuple(reading.gauges),
+            role=reading.role,
+            note=reading.note,
+        )
+        self._series[reading.source, reading.instance] = series
+        self.write(series)
+        return series
+
+
+class Sampler:
+    """Reads sources at every tick until told to stop; then once more, and writes what it cost."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        found: Iterable[Found],
+        *,
+        interval_s: float,
+        clock: Clock,
+        cpu_s: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._recording = recording
+        self._interval_s = interval_s
+        self._clock = clock
+        self._cpu_s = cpu_s
+        self._failed: set[str] = set()
+        self._sources: list[Source] = []
+        for one in found:
+            if isinstance(one, Unavailable):
+                recording.write(one)
+            else:
+                self._sources.append(one)
+
+    def run(self, *, stopped: Callable[[], bool], ready: Callable[[], None]) -> SamplerEnd:
+        """Sample until `stopped`; `ready` is called after the first tick. The last tick is taken
+        after the stop, so it holds everything that was done before it was asked for.
+        """
+        cpu_start_s = self._cpu_s()
+        taken = missed = expected = 0
+        for index, t_s in ticks(
+            self._clock, interval_s=self._interval_s, start_s=self._clock.now_s()
+        ):
+            if stopped():
+                self._tick(t_s, self._sources)
+                taken += 1
+                break
+            missed += index - expected
+            due = [s for s in self._sources if _is_due(s, since=expected, index=index)]
+            self._tick(t_s, due)
+            taken += 1
+            if taken == 1:
+                ready()
+            expected = index + 1
+        end = SamplerEnd(
+            t_s=self._clock.now_s(),
+            ticks=taken,
+            missed_ticks=missed,
+            cpu_s=self._cpu_s() - cpu_start_s,
+        )
+        self._recording.write(end)
+        return end
+
+    def _tick(self, t_s: float, sources: Iterable[Source]) -> None:
+        readings: list[Reading] = []
+        for source in sources:
+            try:
+                readings.extend(source.read())
+            except (OSError, ValueError, LookupError) as error:
+                self._say_failed(source, error)
+        self._recording.tick(t_s, readings)
+
+    def _say_failed(self, source: Source, error: Exception) -> None:
+        """Say once that a source failed; it is asked again at its next tick."""
+        if source.name not in self._failed:
+            self._failed.add(source.name)
+            reason = f"it failed while recording: {error}"
+            self._recording.write(Unavailable(source=source.name, reason=reason))
+
+    def close(self) -> None:
+        """Close all sources."""
+        for source in self._sources:
+            source.close()
+
+
+def _is_due(source: Source, *, since: int, index: int) -> bool:
+    """Whether one of the grid points `since` … `index` is this source's turn: a missed one counts,
+    so that a rarely read source is not skipped for being late.
+    """
+    return index // source.every_ticks > (since - 1) // source.every_ticks
+
+
+def find_sources(spec: SamplerSpec, *, roots: Roots = Roots()) -> list[Found]:
+    """All sources of this node; where the mount or its devices cannot be told, a line that says so
+    instead.
+    """
+    from ioprof.sources.blockstack import find_stack
+    from ioprof.sources.mount import find_mount
+    from ioprof.sources.registry import find_all
+
+    found: list[Found] = []
+    mount = stack = None
+    if spec.data_path is not None:
+        try:
+            mount = find_mount(spec.data_path, roots=roots)
+            stack = find_stack(mount, roots=roots)
+        except (IoprofError, OSError, ValueError) as error:
+            what = "mount" if mount is None else "block devices"
+            found.append(Unavailable(source=what, reason=str(error)))
+    target = Target(
+        root_pid=spec.root_pid,
+        excluded_pids=frozenset((os.getpid(),)),
+        cpus=spec.cpus,
+        data_path=spec.data_path,
+        mount=mount,
+        stack=stack,
+    )
+    return found + find_all(target, roots=roots)
+
+
+class SamplerProcess:
+    """A sampler in a process of its own. Leaving the context stops it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+        self._process = process
+        self._errors = errors
+        self.pid = process.pid
+        self.failure: str | None = None
+        """Its last words when it did not end well; None otherwise, and before `stop`."""
+
+    @classmethod
+    def start(cls, spec: SamplerSpec, *, ready_s: float = _READY_S) -> SamplerProcess:
+        """Start it and wait for its first tick; MeasureError when that does not come in time."""
+        errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        process = subprocess.Popen(
+            # -P: a file called select.py in the current folder must not be taken for the module.
+            [sys.executable, "-P", "-m", "ioprof.sampler"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=_environment(),
+            start_new_session=True,
+        )
+        sampler = cls(process, errors)
+        try:
+            sampler._tell(msgspec.json.encode(spec) + b"\n")
+            sampler._await_ready(ready_s)
+        except BaseException:
+            sampler._end(grace_s=0.0)
+            raise
+        return sampler
+
+    def _await_ready(self, ready_s: float) -> None:
+        assert self._process.stdout is not None
+        answered, _, _ = select.select([self._process.stdout], [], [], ready_s)
+        if answered and self._process.stdout.readline() == b"ready\n":
+            return
+        what = "ended before its first tick" if answered else f"made no tick within {ready_s:g} s"
+        self._end(grace_s=1.0 if answered else 0.0)
+        raise MeasureError(
+            f"The sampler {what}. It said: {self.failure or 'nothing'}. "
+            "`ioprof doctor` shows which counters can be read here."
+        )
+
+    def _tell(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """Have it take a last tick and end its file. Never raises; see `failure`."""
+        if self._process.returncode is None:
+            self._tell(b"stop\n")
+            self._end(grace_s=_STOP_S)
+
+    def _end(self, *, grace_s: float) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=grace_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        if self._process.returncode != 0:
+            self.failure = self._last_words() or f"exit status {self._process.returncode}"
+        self._errors.close()
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _environment() -> dict[str, str]:
+    """Ours, and the folder that this very ioprof was imported from at the end of the path."""
+    folder = str(Path(__file__).resolve().parents[1])
+    path = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    if folder not in path and not folder.endswith("-packages"):
+        path.append(folder)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+class _CommandClock(MonotonicClock):
+    """Sleeps by listening: a "stop" line or the end of input cuts a sleep short."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pending = b""
+        self.stopped = False
+
+    def line(self) -> bytes:
+        """The next line; without its newline, or what came before the end of input."""
+        while b"\n" not in self._pending:
+            more = os.read(self._fd, 65536)
+            if not more:
+                break
+            self._pending += more
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def sleep_until(self, deadline_s: float) -> None:
+        """Return at the deadline, or as soon as a stop is asked for."""
+        while not self.stopped:
+            delay_s = deadline_s - self.now_s()
+            listening = not self._pending
+            heard = listening and select.select([self._fd], [], [], max(delay_s, 0.0))[0]
+            if heard or not listening:
+                self.stopped = self.line() in (b"stop", b"")
+            elif delay_s <= 0:
+                return
+
+
+def main() -> int:
+    """The sampler process: told by standard input, ended by it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    clock = _CommandClock(sys.stdin.fileno())
+    spec = msgspec.json.decode(clock.line(), type=SamplerSpec)
+    _allow_many_files()
+    header = NodeHeader(
+        format_version=FORMAT_VERSION,
+        node=spec.node,
+        hostname=socket.gethostname(),
+        boot_id=_boot_id(),
+        pid=os.getpid(),
+        clock=anchor(),
+        interval_s=spec.interval_s,
+        data_path=None if spec.data_path is None else str(spec.data_path),
+        cpus=spec.cpus,
+    )
+    with spec.path.open("xb") as file:
+        recording = Recording(file, header=header)
+        found = find_sources(spec)
+        sampler = Sampler(recording, found, interval_s=spec.interval_s, clock=clock)
+        sampler.run(stopped=lambda: clock.stopped, ready=_say_ready)
+        sampler.close()
+    return 0
+
+
+def _say_ready() -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), b"ready\n")
+
+
+def _allow_many_files() -> None:
+    # One open file for each process of the tree: the soft limit is often 1,024.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""What the recorded process tree asked for, and what the block layer fetched for it.
+
+`/proc/PID/io` of the root and every descendant; files are kept open, and an open file names one
+process for ever, so a reused pid cannot be mistaken. How the sum is made: `ioprof.sources.tree`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+
+from ioprof.record.reading import Layer, Reading, Scope, Unavailable
+from ioprof.sources.descendants import Descendants
+from ioprof.sources.procfile import read_once, why
+from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.tree import Counters, Member, Tree
+
+_IO_BYTES = 512
+_KEYS = (
+    b"rchar:",
+    b"wchar:",
+    b"syscr:",
+    b"syscw:",
+    b"read_bytes:",
+    b"write_bytes:",
+    b"cancelled_write_bytes:",
+)
+_GONE = (errno.ENOENT, errno.ESRCH)
+
+APP_NOTE = (
+    "system calls alone: reads through mmap or io_uring are not in it; pipes, sockets and what the "
+    "page cache served are"
+)
+CLIENT_NOTE = (
+    "what the block layer moved for these processes: 0 on FUSE and network filesystems, "
+    "which submit nothing to it"
+)
+
+
+def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
+    """The source of the target's process tree, or why its root cannot be read."""
+    path = roots.proc / str(target.root_pid) / "io"
+    try:
+        parse_io(read_once(str(path)))
+    except (OSError, ValueError) as error:
+        reason = why(error) if isinstance(error, OSError) else str(error)
+        return [
+            Unavailable(
+                source="process.io",
+                reason=f"{path} cannot be read: {reason}",
+                remedy="run ioprof as the user that runs the training, or as root",
+            )
+        ]
+    return [ProcessSource(target, roots=roots)]
+
+
+def parse_io(text: bytes) -> Counters:
+    """Counters of one `io` file. Blank and unknown lines are passed over; ValueError when one of
+    the seven is missing.
+    """
+    fields = text.split()
+    if tuple(fields[0::2]) == _KEYS:
+        return tuple(map(int, fields[1::2]))
+    found: dict[bytes, int] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(b":")
+        if colon and value.strip().isdigit():
+            found[key.strip() + b":"] = int(value)
+    missing = [key.decode() for key in _KEYS if key not in found]
+    if missing:
+        raise ValueError(f"it has no line {' '.join(missing)}")
+    return tuple(found[key] for key in _KEYS)
+
+
+class ProcessSource:
+    """Readings "process.io" (asked for) and "process.block" (fetched) from one pass."""
+
+    name = "process"
+    every_ticks = 1
+
+    def __init__(self, target: Target, *, roots: Roots = Roots()) -> None:
+        self._root_pid = target.root_pid
+        self._excluded = target.excluded_pids
+        self._proc = roots.proc
+        self._descendants = Descendants(roots)
+        self._tree = Tree(target.root_pid, parenting=self._descendants.parenting)
+        self._files: dict[int, int] = {}
+        self._texts: dict[int, bytes] = {}
+
+    def read(self) -> Iterable[Reading]:
+        """Both readings; counters are since the first call and never fall."""
+        for pid, parent_pid in self._descendants.new(self._tree.members):
+            members = self._tree.members
+            if pid not in members and pid not in self._excluded and parent_pid in members:
+                self._tree.join(pid, parent_pid)
+        unreadable = 0
+        for member in list(self._tree.members.values()):
+            unreadable += self._look(member)
+        for orphan in self._tree.orphans():
+            status = self._descendants.status(orphan.pid)
+            if status is not None:
+                self._tree.adopt(orphan, status.parent_pid)
+        totals = self._tree.close_tick()
+        processes = len(self._tree.members) - (self._root_pid in self._tree.members)
+        return _readings(totals, processes=processes, unreadable=unreadable)
+
+    def _look(self, member: Member) -> bool:
+        """Read one process; true when it is there and may not be read."""
+        pid = member.pid
+        try:
+            file = self._files.get(pid)
+            if file is None:
+                path = self._proc / str(pid) / "io"
+                file = self._files[pid] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            text = os.pread(file, _IO_BYTES, 0)
+            if text == self._texts.get(pid):
+                self._tree.see(member, member.value)
+            else:
+                self._tree.see(member, parse_io(text))
+                self._texts[pid] = text
+        except OSError as error:
+            if error.errno not in _GONE:
+                self._tree.see(member, None)
+                return True
+            self._forget(pid)
+            self._tree.lose(member)
+        except ValueError:
+            self._tree.see(member, None)
+            return True
+        return False
+
+    def _forget(self, pid: int) -> None:
+        self._texts.pop(pid, None)
+        file = self._files.pop(pid, None)
+        if file is not None:
+            os.close(file)
+
+    def close(self) -> None:
+        """Close the files of all processes."""
+        for pid in list(self._files):
+            self._forget(pid)
+        self._descendants.close()
+
+
+def _readings(totals: Counters, *, processes: int, unreadable: int) -> tuple[Reading, Reading]:
+    rchar, wchar, syscr, _, read_bytes, write_bytes, cancelled = totals
+    return (
+        Reading(
+            source="process.io",
+            instance="tree",
+            layer=Layer.APP,
+            scope=Scope.PROCESS,
+            counters={
+                "requested_bytes_total": rchar,
+                "read_calls_total": syscr,
+                "written_bytes_total": wchar,
+            },
+            gauges={"processes": processes, "unreadable_processes": unreadable},
+            note=APP_NOTE,
+        ),
+        Reading(
+            source="process.block",
+            instance="tree",
+            layer=Layer.CLIENT,
+            scope=Scope.PROCESS,
+            counters={
+                "read_bytes_total": read_bytes,
+                "write_bytes_total": write_bytes,
+                "cancelled_write_bytes_total": cancelled,
+            },
+            note=CLIENT_NOTE,
+        ),
+    )
