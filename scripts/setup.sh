@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make .venv with the pinned packages, and install fio when it is missing and we may.
-# A stamp inside .venv holds a digest of what it was made from: while that stands, nothing is done.
+# A stamp inside .venv holds a digest of what it was made from: while that stands, nothing is installed.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -45,6 +45,10 @@ find_python() {
 can_make_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
 make_venv() {
+    # Programs inside name the folder they were made in: a moved or copied one is made again.
+    if [ "$(cat "$venv/.made-in" 2>/dev/null)" = "$(pwd)" ] && suits "$venv/bin/python"; then
+        return
+    fi
     python=$(find_python) || {
         say "no Python from 3.11 to 3.14 was found. Install one, or name it: PYTHON=/path/to/python3 make setup."
         exit 1
@@ -58,14 +62,20 @@ make_venv() {
     fi
     say "making $venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"
+    pwd >"$venv/.made-in"
+}
+
+install_pinned() {
     say "installing the pinned packages, torch and DALI among them (2 GB to fetch, a few minutes)"
     "$venv/bin/python" -m pip --disable-pip-version-check install --quiet \
         -e '.[train,dali,gpu,test]' -c constraints.txt
 }
 
-want=$({ pwd; cat pyproject.toml constraints.txt; } | sha256sum | cut -d ' ' -f 1)
-if [ "$(cat "$venv/.made-from" 2>/dev/null)" != "$want" ]; then
+want=$(cat pyproject.toml constraints.txt | sha256sum | cut -d ' ' -f 1)
+if [ "$(cat "$venv/.made-in" 2>/dev/null)" != "$(pwd)" ] ||
+    [ "$(cat "$venv/.made-from" 2>/dev/null)" != "$want" ]; then
     make_venv
+    install_pinned
     # Last, so that an interrupted installation is not taken for a whole one.
     echo "$want" >"$venv/.made-from"
 fi
