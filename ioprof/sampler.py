@@ -8,6 +8,7 @@ so it ends by itself when the recorder dies. It prints "ready" after its first t
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import select
@@ -48,6 +49,15 @@ class SamplerSpec(msgspec.Struct, frozen=True, kw_only=True):
     root_pid: int
     cpus: tuple[int, ...]
 
+    def encode(self) -> bytes:
+        """One line of JSON."""
+        return msgspec.json.encode(self, enc_hook=str) + b"\n"
+
+    @classmethod
+    def decode(cls, line: bytes) -> SamplerSpec:
+        """Read what `encode` wrote."""
+        return msgspec.json.decode(line, type=cls, dec_hook=lambda kind, value: kind(value))
+
 
 class Recording:
     """Writes a node's file: declares each series when it is first seen, then its values."""
@@ -56,7 +66,7 @@ class Recording:
         self._file = file
         self._encoder = msgspec.json.Encoder()
         self._series: dict[tuple[str, str], Series] = {}
-        self._flushed_s = header.clock.monotonic_s
+        self._flushed_s = -math.inf
         self.write(header)
 
     def write(self, line: NodeHeader | Series | Tick | Unavailable | SamplerEnd) -> None:
@@ -180,9 +190,9 @@ def _is_due(source: Source, *, since: int, index: int) -> bool:
     return index // source.every_ticks > (since - 1) // source.every_ticks
 
 
-def find_sources(spec: SamplerSpec, *, roots: Roots = Roots()) -> list[Found]:
+def find_sources(spec: SamplerSpec, *, sampler_pid: int, roots: Roots = Roots()) -> list[Found]:
     """All sources of this node; where the mount or its devices cannot be told, a line that says so
-    instead.
+    instead. The sampler's own process is left out of the tree.
     """
     from ioprof.sources.blockstack import find_stack
     from ioprof.sources.mount import find_mount
@@ -199,7 +209,7 @@ def find_sources(spec: SamplerSpec, *, roots: Roots = Roots()) -> list[Found]:
             found.append(Unavailable(source=what, reason=str(error)))
     target = Target(
         root_pid=spec.root_pid,
-        excluded_pids=frozenset((os.getpid(),)),
+        excluded_pids=frozenset((sampler_pid,)),
         cpus=spec.cpus,
         data_path=spec.data_path,
         mount=mount,
@@ -233,7 +243,7 @@ class SamplerProcess:
         )
         sampler = cls(process, errors)
         try:
-            sampler._tell(msgspec.json.encode(spec) + b"\n")
+            sampler._tell(spec.encode())
             sampler._await_ready(ready_s)
         except BaseException:
             sampler._end(grace_s=0.0)
@@ -260,11 +270,13 @@ class SamplerProcess:
 
     def stop(self) -> None:
         """Have it take a last tick and end its file. Never raises; see `failure`."""
-        if self._process.returncode is None:
+        if not self._errors.closed:
             self._tell(b"stop\n")
             self._end(grace_s=_STOP_S)
 
     def _end(self, *, grace_s: float) -> None:
+        if self._errors.closed:
+            return
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
@@ -339,7 +351,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     clock = _CommandClock(sys.stdin.fileno())
-    spec = msgspec.json.decode(clock.line(), type=SamplerSpec)
+    spec = SamplerSpec.decode(clock.line())
     _allow_many_files()
     header = NodeHeader(
         format_version=FORMAT_VERSION,
@@ -354,7 +366,7 @@ def main() -> int:
     )
     with spec.path.open("xb") as file:
         recording = Recording(file, header=header)
-        found = find_sources(spec)
+        found = find_sources(spec, sampler_pid=os.getpid())
         sampler = Sampler(recording, found, interval_s=spec.interval_s, clock=clock)
         sampler.run(stopped=lambda: clock.stopped, ready=_say_ready)
         sampler.close()

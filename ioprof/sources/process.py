@@ -17,7 +17,7 @@ from ioprof.sources.source import Found, Roots, Target
 from ioprof.sources.tree import Counters, Member, Tree
 
 _IO_BYTES = 512
-_KEYS = (
+_KEYS = [
     b"rchar:",
     b"wchar:",
     b"syscr:",
@@ -25,7 +25,7 @@ _KEYS = (
     b"read_bytes:",
     b"write_bytes:",
     b"cancelled_write_bytes:",
-)
+]
 _GONE = (errno.ENOENT, errno.ESRCH)
 
 APP_NOTE = (
@@ -60,7 +60,7 @@ def parse_io(text: bytes) -> Counters:
     the seven is missing.
     """
     fields = text.split()
-    if tuple(fields[0::2]) == _KEYS:
+    if fields[0::2] == _KEYS:
         return tuple(map(int, fields[1::2]))
     found: dict[bytes, int] = {}
     for line in text.splitlines():

@@ -6,6 +6,9 @@ import os
 from pathlib import Path
 
 _CHUNK_BYTES = 65536
+_PAGE_BYTES = 4096
+_LINE_BYTES = 512
+"""Longer than any line of such a table: a buffer with less room left than this is full."""
 
 
 class ProcFile:
@@ -14,12 +17,18 @@ class ProcFile:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
+    def read_first(self) -> bytes:
+        """The beginning of the text: all of a short one, a page or so of whole lines of a long."""
+        return os.pread(self._fd, _CHUNK_BYTES, 0)
+
     def read(self) -> bytes:
         """The whole text as it is now; OSError when the kernel refuses."""
-        data = os.pread(self._fd, _CHUNK_BYTES, 0)
-        # The kernel hands out long tables (/proc/net/dev, /proc/vmstat) a page or so at a time.
-        while data and (more := os.pread(self._fd, _CHUNK_BYTES, len(data))):
-            data += more
+        data = chunk = self.read_first()
+        # The kernel hands out long tables (/proc/net/dev, /proc/vmstat) in buffers of a page, and
+        # makes a table again from its beginning for each: ask for more only after a full one.
+        while len(chunk) > _PAGE_BYTES - _LINE_BYTES:
+            chunk = os.pread(self._fd, _CHUNK_BYTES, len(data))
+            data += chunk
         return data
 
     def close(self) -> None:

@@ -56,12 +56,15 @@ class VmstatSource:
 
     def read(self) -> Iterable[Reading]:
         """One look at the host's page cache counters."""
+        counters = parse(self._file.read_first())
+        if None in counters.values():
+            counters = parse(self._file.read())
         yield Reading(
             source="vmstat",
             instance="host",
             layer=Layer.CACHE,
             scope=Scope.HOST,
-            counters=parse(self._file.read()),
+            counters=counters,
             note=_NOTE,
         )
 
