@@ -19,7 +19,9 @@ class StorageCeiling(msgspec.Struct, frozen=True, kw_only=True):
     latency_p99_s: float | None = None
     block_bytes: int | None = None
     jobs: int | None = None
+    """Readers at once."""
     depth: int | None = None
+    """Requests that each of them has outstanding."""
     engine: str | None = None
     direct: bool | None = None
     runtime_s: float | None = None

@@ -21,7 +21,8 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine a cell ran on. `usable_cpus` is what affinity and cgroup quota leave us."""
+    """The machine a cell ran on. `usable_cpus` is what affinity and cgroup quota leave us, and
+    `memory_bytes` the host's memory or the cgroup limit above us, whichever is less."""
 
     hostname: str
     boot_id: str
