@@ -204,6 +204,7 @@ def test_the_process_takes_its_last_tick_after_the_stop(tmp_path):
         process.stop()
         assert process.failure is None
     node = read_node(tmp_path / "node-0.jsonl")
+    assert node.end is not None
     (series,) = (s for s in node.series if s.source == "process.io")
     column = series.counters.index("requested_bytes_total")
     values = [v.counters[column] for t in node.ticks for v in t.values if v.id == series.id]

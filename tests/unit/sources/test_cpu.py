@@ -17,6 +17,10 @@ ctxt 99
 """
 
 
+def look(*arguments, **named):
+    return find(*arguments, **named)
+
+
 @pytest.fixture
 def stat(tmp_path):
     path = tmp_path / "stat"
@@ -25,7 +29,7 @@ def stat(tmp_path):
 
 
 def source_of(stat, cpus):
-    (source,) = find(Target(root_pid=1, cpus=cpus), roots=Roots(proc=stat.parent))
+    (source,) = look(Target(root_pid=1, cpus=cpus), roots=Roots(proc=stat.parent))
     return source
 
 
@@ -91,6 +95,6 @@ def test_many_cpus_are_read_less_often(stat):
 def test_without_single_cpus_it_is_unavailable(tmp_path, text):
     if text is not None:
         (tmp_path / "stat").write_text(text)
-    (found,) = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    (found,) = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert isinstance(found, Unavailable)
     assert str(tmp_path / "stat") in found.reason

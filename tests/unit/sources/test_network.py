@@ -7,6 +7,10 @@ from ioprof.sources.source import Roots, Target
 DATA = Path(__file__).parents[2] / "data" / "net" / "proc_net_dev.txt"
 
 
+def look(*arguments, **named):
+    return find(*arguments, **named)
+
+
 def make(tmp_path, text):
     (tmp_path / "proc" / "net").mkdir(parents=True)
     (tmp_path / "proc" / "net" / "dev").write_text(text)
@@ -27,7 +31,7 @@ def test_an_alias_keeps_its_colon():
 
 
 def test_loopback_is_an_instance_of_its_own(tmp_path):
-    (source,) = find(Target(root_pid=1), roots=make(tmp_path, DATA.read_text()))
+    (source,) = look(Target(root_pid=1), roots=make(tmp_path, DATA.read_text()))
     lo, eth0 = source.read()
     assert (lo.instance, eth0.instance) == ("lo", "eth0")
     assert eth0.layer is Layer.LINK
@@ -44,7 +48,7 @@ def test_a_bond_and_its_members_say_that_they_count_the_same_bytes(tmp_path):
     (net / "bond0" / "bonding" / "slaves").write_text("eth0 eth1\n")
     (net / "eth0").mkdir()
     (net / "eth0" / "master").symlink_to("../bond0")
-    (source,) = find(Target(root_pid=1), roots=roots)
+    (source,) = look(Target(root_pid=1), roots=roots)
     bond, member, other = source.read()
     assert "a bond of eth0, eth1: count it or them, never both" in bond.note
     assert "a member of bond0: count it or bond0, never both" in member.note
@@ -54,7 +58,7 @@ def test_a_bond_and_its_members_say_that_they_count_the_same_bytes(tmp_path):
 
 def test_an_interface_that_comes_later_is_seen(tmp_path):
     roots = make(tmp_path, DATA.read_text())
-    (source,) = find(Target(root_pid=1), roots=roots)
+    (source,) = look(Target(root_pid=1), roots=roots)
     assert len(list(source.read())) == 2
     with (roots.proc / "net" / "dev").open("a") as file:
         file.write("veth1: 1 0 0 0 0 0 0 0 2 0 0 0 0 0 0 0\n")
@@ -63,5 +67,5 @@ def test_an_interface_that_comes_later_is_seen(tmp_path):
 
 
 def test_absent_it_says_which_file(tmp_path):
-    (found,) = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    (found,) = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert isinstance(found, Unavailable)

@@ -14,6 +14,10 @@ NOT_SUPPORTED, NOT_FOUND, GPU_IS_LOST = 3, 6, 15
 TARGET = Target(root_pid=1)
 
 
+def look(*arguments, **named):
+    return find(*arguments, **named)
+
+
 class FakeError(Exception):
     def __init__(self, value):
         super().__init__(f"NVML error {value}")
@@ -82,7 +86,7 @@ def sample(time_us, percent):
 
 
 def source_of(nvml):
-    source, *_ = find(TARGET, nvml=nvml)
+    source, *_ = look(TARGET, nvml=nvml)
     assert not isinstance(source, Unavailable)
     return source
 
@@ -196,13 +200,13 @@ def test_a_gpu_that_is_lost_leaves_a_gap_and_the_others_go_on():
 
 def test_a_gpu_lost_before_the_start_is_named():
     nvml = FakeNvml(nvmlDeviceGetHandleByIndex=lambda index: fail(GPU_IS_LOST)() if index else 0)
-    source, lost = find(TARGET, nvml=nvml)
+    source, lost = look(TARGET, nvml=nvml)
     assert len(list(source.read())) == 1
     assert lost.source == "nvml.1"
 
 
 def test_a_gpu_lost_while_it_is_described_is_named():
-    found = find(TARGET, nvml=FakeNvml(count=1, nvmlDeviceGetName=GPU_IS_LOST))
+    found = look(TARGET, nvml=FakeNvml(count=1, nvmlDeviceGetName=GPU_IS_LOST))
     assert all(isinstance(one, Unavailable) for one in found)
     assert "fell off the bus" in found[1].reason
 
@@ -217,21 +221,21 @@ def test_a_gpu_lost_while_it_is_described_is_named():
     ],
 )
 def test_without_a_usable_driver_it_is_one_sentence(code, words):
-    (found,) = find(TARGET, nvml=FakeNvml(nvmlInit=fail(code)))
+    (found,) = look(TARGET, nvml=FakeNvml(nvmlInit=fail(code)))
     assert isinstance(found, Unavailable)
     assert words in found.reason
 
 
 def test_a_driver_without_gpus_is_unavailable():
     nvml = FakeNvml(count=0)
-    (found,) = find(TARGET, nvml=nvml)
+    (found,) = look(TARGET, nvml=nvml)
     assert "no GPU" in found.reason
     assert ("nvmlShutdown",) in nvml.asked
 
 
 def test_without_the_package_it_names_the_command_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    (found,) = find(TARGET)
+    (found,) = look(TARGET)
     assert found.remedy == "pip install 'ioprof[gpu]'"
 
 
@@ -243,7 +247,7 @@ def test_the_deprecated_package_may_warn(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", Deprecated())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (found,) = find(TARGET)
+        (found,) = look(TARGET)
     assert isinstance(found, Unavailable)
 
 

@@ -9,6 +9,10 @@ from ioprof.sources.source import Roots, Target
 DATA = Path(__file__).parents[2] / "data" / "proc"
 
 
+def look(*arguments, **named):
+    return find(*arguments, **named)
+
+
 def test_totals_are_seconds():
     assert parse((DATA / "pressure_io.txt").read_bytes()) == {
         "stall_some_seconds_total": 6.353180,
@@ -35,7 +39,7 @@ def test_each_resource_is_a_source_of_its_own(tmp_path):
     folder.mkdir()
     for name in ("io", "cpu", "memory"):
         (folder / name).write_bytes((DATA / "pressure_io.txt").read_bytes())
-    found = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    found = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert [s.name for s in found] == ["pressure.io", "pressure.cpu", "pressure.memory"]
     for source in found:
         (reading,) = source.read()
@@ -44,21 +48,21 @@ def test_each_resource_is_a_source_of_its_own(tmp_path):
 
 
 def test_a_kernel_without_it_says_what_would_help(tmp_path):
-    found = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    found = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert all(isinstance(one, Unavailable) for one in found)
     assert "psi=1" in found[0].remedy
 
 
 def test_a_file_that_cannot_be_read_says_so(tmp_path):
     (tmp_path / "pressure" / "io").mkdir(parents=True)
-    io, *_ = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    io, *_ = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert isinstance(io, Unavailable)
     assert "Is a directory" in io.reason
 
 
 @pytest.mark.skipif(not Path("/proc/pressure/io").exists(), reason="this kernel keeps no PSI")
 def test_this_kernel_is_read():
-    io, *_ = find(Target(root_pid=1))
+    io, *_ = look(Target(root_pid=1))
     (first,) = io.read()
     assert first.counters["stall_some_seconds_total"] >= 0
     io.close()

@@ -14,6 +14,10 @@ from ioprof.sources.tree import Parenting
 DATA = Path(__file__).parents[2] / "data" / "proc"
 
 
+def look(*arguments, **named):
+    return find(*arguments, **named)
+
+
 class Proc:
     """A /proc with what the source reads of it."""
 
@@ -92,7 +96,7 @@ def test_one_pass_gives_what_was_asked_and_what_was_fetched(proc):
         "cancelled_write_bytes_total": 5,
     }
     assert app.gauges == {"processes": 1, "unreadable_processes": 0}
-    assert "FUSE and network" in client.note
+    assert "FUSE and network" in (client.note or "")
     source.close()
 
 
@@ -128,13 +132,13 @@ def test_a_process_that_may_not_be_read_is_counted_and_the_others_go_on(proc):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="needs a user who is refused: root is not")
 def test_a_root_of_another_user_is_unavailable_with_a_remedy():
-    (found,) = find(Target(root_pid=1))
+    (found,) = look(Target(root_pid=1))
     assert isinstance(found, Unavailable)
     assert "Permission denied" in found.reason
 
 
 def test_a_root_that_is_gone_is_unavailable(proc):
-    (found,) = find(Target(root_pid=10), roots=proc.roots)
+    (found,) = look(Target(root_pid=10), roots=proc.roots)
     assert isinstance(found, Unavailable)
     assert found.source == "process.io"
     assert "No such file" in found.reason
@@ -143,7 +147,7 @@ def test_a_root_that_is_gone_is_unavailable(proc):
 def test_a_root_without_counters_is_unavailable(proc):
     proc.process(10, 1)
     (proc.root / "10" / "io").write_text("rchar: 1\n")
-    (found,) = find(Target(root_pid=10), roots=proc.roots)
+    (found,) = look(Target(root_pid=10), roots=proc.roots)
     assert isinstance(found, Unavailable)
     assert "wchar" in found.reason
 

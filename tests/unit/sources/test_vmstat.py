@@ -7,6 +7,10 @@ from ioprof.sources.vmstat import find, parse
 DATA = Path(__file__).parents[2] / "data" / "proc"
 
 
+def look(*arguments, **named):
+    return find(*arguments, **named)
+
+
 def test_recorded_counters_in_base_units():
     assert parse((DATA / "vmstat.txt").read_bytes()) == {
         "page_in_bytes_total": 25987675 * 1024,
@@ -31,7 +35,7 @@ def test_a_name_that_only_begins_alike_is_another_counter():
 
 def test_it_is_read_afresh_each_time(tmp_path):
     (tmp_path / "vmstat").write_text("pgpgin 1\n")
-    (source,) = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    (source,) = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     (first,) = source.read()
     (tmp_path / "vmstat").write_text("pgpgin 2\n")
     (second,) = source.read()
@@ -42,6 +46,6 @@ def test_it_is_read_afresh_each_time(tmp_path):
 
 
 def test_absent_it_says_which_file(tmp_path):
-    (found,) = find(Target(root_pid=1), roots=Roots(proc=tmp_path))
+    (found,) = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert isinstance(found, Unavailable)
     assert "vmstat cannot be read: No such file" in found.reason
