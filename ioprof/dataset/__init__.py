@@ -1,0 +1,1 @@
+"""The dataset: made, surveyed, and listed once for all loaders."""
