@@ -1,0 +1,111 @@
+"""How much of a file is in this node's page cache.
+
+`cachestat(2)`, number 451 on every architecture, counts cached pages since Linux 6.5; before that
+`mincore(2)` over a mapping does. Neither reads the file. Both are closed to a reader who neither
+owns the file nor may write it: cachestat answers EPERM on kernels that have that hardening, mincore
+answers "all resident", which is worse than nothing; so ownership is checked before mincore is
+believed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+from typing import Literal
+
+import msgspec
+
+PAGE_BYTES = mmap.PAGESIZE
+_CACHESTAT = 451
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Method = Literal["cachestat", "mincore"]
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("off", ctypes.c_uint64), ("len", ctypes.c_uint64))
+
+
+class _Cachestat(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64)
+        for name in (
+            "nr_cache",
+            "nr_dirty",
+            "nr_writeback",
+            "nr_evicted",
+            "nr_recently_evicted",
+        )
+    )
+
+
+class Pages(msgspec.Struct, frozen=True, kw_only=True):
+    """Pages of one file: `resident` of `total`; `resident` is None where the kernel will not say,
+    with a `reason`."""
+
+    resident: int | None
+    total: int
+    method: Method
+    reason: str | None = None
+
+
+def resident_pages(descriptor: int, length: int) -> Pages:
+    """Cached pages of an open file of `length` bytes."""
+    total = -(-length // PAGE_BYTES)
+    if total == 0:
+        return Pages(resident=0, total=0, method="cachestat")
+    found = _by_cachestat(descriptor, total)
+    return found if found is not None else _by_mincore(descriptor, length, total)
+
+
+def _by_cachestat(descriptor: int, total: int) -> Pages | None:
+    """Pages by cachestat; None when this kernel has no such call."""
+    span = _Range(0, 0)  # length 0: to the end of the file
+    out = _Cachestat()
+    arguments = (
+        ctypes.c_long(_CACHESTAT),
+        ctypes.c_uint(descriptor),
+        ctypes.byref(span),
+        ctypes.byref(out),
+        ctypes.c_uint(0),
+    )
+    if _libc.syscall(*arguments) == 0:
+        # Large folios reach past the end of a file; a share above 1 would be nonsense.
+        return Pages(resident=min(int(out.nr_cache), total), total=total, method="cachestat")
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EOPNOTSUPP):
+        return None
+    reason = (
+        "the kernel tells page residency only to the owner of a file or who may write it"
+        if number == errno.EPERM
+        else f"cachestat failed: {os.strerror(number)}"
+    )
+    return Pages(resident=None, total=total, method="cachestat", reason=reason)
+
+
+def _by_mincore(descriptor: int, length: int, total: int) -> Pages:
+    owner = os.fstat(descriptor).st_uid
+    if os.geteuid() not in (0, owner):
+        return Pages(
+            resident=None,
+            total=total,
+            method="mincore",
+            reason="mincore tells page residency only to the owner of a file or who may write it",
+        )
+    vector = (ctypes.c_ubyte * total)()
+    with mmap.mmap(
+        descriptor, length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_WRITE | mmap.PROT_READ
+    ) as mapping:
+        anchor = ctypes.c_char.from_buffer(mapping)
+        try:
+            status = _libc.mincore(
+                ctypes.c_void_p(ctypes.addressof(anchor)), ctypes.c_size_t(length), vector
+            )
+        finally:
+            del anchor  # the mapping cannot be closed while something points into it
+    if status != 0:
+        reason = f"mincore failed: {os.strerror(ctypes.get_errno())}"
+        return Pages(resident=None, total=total, method="mincore", reason=reason)
+    return Pages(resident=sum(byte & 1 for byte in vector), total=total, method="mincore")
