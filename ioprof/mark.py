@@ -16,6 +16,7 @@ seconds of CLOCK_MONOTONIC.
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import time
@@ -46,7 +47,7 @@ class _Marker:
     def write(self, row: dict[str, object]) -> None:
         file = self._open()
         if file is not None:
-            file.write(json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n")
+            file.write(_json(row) + "\n")
             file.flush()
 
     def _open(self) -> IO[str] | None:
@@ -78,6 +79,26 @@ class _Marker:
 
 
 _marker = _Marker()
+
+
+def _json(row: dict[str, object]) -> str:
+    try:
+        return json.dumps(row, allow_nan=False, separators=(",", ":"), default=_plain)
+    except ValueError:
+        # JSON has no NaN; a diverging loss must not end the training that is being watched.
+        return json.dumps(_finite(row), separators=(",", ":"), default=_plain)
+
+
+def _plain(value: object) -> object:
+    """The number inside a NumPy or torch scalar; None for anything else that JSON lacks."""
+    item = getattr(value, "item", None)
+    return _finite(item()) if callable(item) else None
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def enabled() -> bool:
@@ -147,17 +168,20 @@ def batches(loader: Iterable[_Item]) -> Iterator[_Item]:
     """Iterate over `loader`, timing how long each batch is waited for, as one epoch."""
     epoch_start(_marker.epoch)
     source = iter(loader)
-    while True:
-        began_s = time.monotonic()
-        try:
-            item = next(source)
-        except StopIteration:
-            break
-        _marker.wait_s = time.monotonic() - began_s
-        yield item
-    finished = _marker.epoch
-    epoch_end(finished)
-    _marker.epoch = finished + 1
+    try:
+        while True:
+            began_s = time.monotonic()
+            try:
+                item = next(source)
+            except StopIteration:
+                break
+            _marker.wait_s = time.monotonic() - began_s
+            yield item
+    finally:
+        # Also when the script leaves its loop early.
+        finished = _marker.epoch
+        epoch_end(finished)
+        _marker.epoch = finished + 1
 
 
 def _first_integer(names: tuple[str, ...]) -> int:

@@ -49,8 +49,10 @@ def _scaled(value: float, steps: tuple[str, ...], base: float) -> str:
     while value >= base * 0.9995 and index < len(steps) - 1:
         value /= base
         index += 1
-    digits = 0 if index == 0 and value == int(value) else max(0, 2 - len(str(int(value))) + 1)
-    return f"{sign}{value:.{min(digits, 2)}f} {steps[index]}".rstrip()
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    if index == 0 and value == int(value):
+        digits = 0
+    return f"{sign}{value:.{digits}f} {steps[index]}"
 
 
 def format_bytes(value: float | None) -> str:
@@ -66,7 +68,7 @@ def format_memory(value: float | None) -> str:
 
 
 def format_bandwidth(value: float | None) -> str:
-    """Decimal bytes per second: "204.8 MB/s"; None is "–"."""
+    """Decimal bytes per second: "205 MB/s"; None is "–"."""
     return MISSING if value is None else f"{format_bytes(value)}/s"
 
 
@@ -82,12 +84,13 @@ def format_seconds(value: float | None) -> str:
     if value is None:
         return MISSING
     size = abs(value)
-    if size >= 120:
-        return f"{int(value // 60)} min {int(value % 60)} s"
-    if size >= 1:
-        return f"{value:.1f} s" if size >= 10 else f"{value:.2f} s"
-    if size >= 1e-3:
-        return f"{value * 1e3:.0f} ms" if size >= 0.1 else f"{value * 1e3:.1f} ms"
+    if size >= 119.95:
+        minutes, seconds = divmod(round(size), 60)
+        return f"{'-' if value < 0 else ''}{minutes} min {seconds} s"
+    if size >= 0.9995:
+        return f"{value:.1f} s" if size >= 9.995 else f"{value:.2f} s"
+    if size >= 0.9995e-3:
+        return f"{value * 1e3:.0f} ms" if size >= 0.09995 else f"{value * 1e3:.1f} ms"
     return f"{value * 1e6:.0f} µs"
 
 

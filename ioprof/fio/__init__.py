@@ -1,1 +1,1 @@
-"""The storage ceiling: fio driven read-only on the dataset's own files, and its answer read back."""
+"""The storage ceiling: fio, driven read-only on the dataset's own files and read back."""

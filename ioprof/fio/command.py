@@ -103,10 +103,15 @@ def block_bytes_for(stored_bytes: np.ndarray) -> int | None:
 
 
 def choose_files(files: FileList, *, block_bytes: int, seed: int = 0) -> tuple[Path, ...]:
-    """At most 2,000 files of at least one block, in random order, whose names fio can take."""
+    """At most 2,000 files of at least one block, in random order, whose names fio can take.
+
+    Each is there now: fio would make the folder of a job's first file if that were gone, even
+    when told to create nothing.
+    """
     large_enough = np.flatnonzero(files.stored_bytes >= block_bytes)
     order = np.random.default_rng(seed).permutation(large_enough)
-    return tuple(islice(_nameable(files.path(int(index)) for index in order), MAX_FILES))
+    nameable = _nameable(files.path(int(index)) for index in order)
+    return tuple(islice((file for file in nameable if file.is_file()), MAX_FILES))
 
 
 def share_out(files: tuple[Path, ...], *, readers: int) -> tuple[tuple[Path, ...], ...]:

@@ -20,7 +20,6 @@ from ioprof.errors import ToolError
 _KIB = 1024
 _INTERRUPTED = re.compile(r"terminating on signal \d+")
 _NOT_A_NUMBER = re.compile(r'(?<=":)\s*-?(?:nan|inf)\b', re.IGNORECASE)
-_ERRNO = re.compile(r"\berr(?:or)?=\s*(\d+)")
 
 _Json = Mapping[str, Any]
 
@@ -83,12 +82,6 @@ def parse(text: str) -> FioResult:
         devices=tuple(str(disk["name"]) for disk in document.get("disk_util") or ()),
         options=tuple({**shared, **(job.get("job options") or {})} for job in jobs),
     )
-
-
-def errno_in(text: str) -> int | None:
-    """The errno that fio names in a message ("err=22/file:…", "error=…"); None when it does not."""
-    match = _ERRNO.search(text)
-    return int(match[1]) if match else None
 
 
 class _Read:

@@ -26,6 +26,9 @@ from ioprof.record.step import Event, Step
 
 FORMAT_VERSION = 1
 
+_FILES = ("study.json", "summary.json", "filelist.npz", "report.html")
+_FOLDERS = ("cells", "fio", "figures")
+
 _T = TypeVar("_T")
 _NodeLine = NodeHeader | Series | Tick | Unavailable | SamplerEnd
 _RankLine = RankHeader | Step | Event
@@ -63,24 +66,37 @@ class RunDirectory:
     @classmethod
     def create(cls, root: Path, *, overwrite: bool) -> RunDirectory:
         """Make an empty run directory; UsageError when one is there and may not be replaced."""
-        if root.exists() and any(root.iterdir()) and not overwrite:
-            raise UsageError(
-                f"{root} already holds files. Give another --out, or --force to replace it."
-            )
         run = cls(root)
-        if root.exists() and overwrite:
-            run._remove_own_files()
-        for folder in (root, root / "cells", root / "fio", root / "figures"):
-            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            present = {path.name for path in root.iterdir()} if root.exists() else set()
+            if present and not overwrite:
+                raise UsageError(
+                    f"{root} already holds files. Give another --out, or --force to replace it."
+                )
+            if present:
+                run._remove_own_files(present)
+            for folder in (root, *(root / name for name in _FOLDERS)):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(
+                f"{root} cannot be made a run directory: {error.strerror}. Give another --out."
+            ) from None
         return run
 
-    def _remove_own_files(self) -> None:
-        # Only what a run directory is made of: --force on a wrong path must not empty a home.
-        names = ("study.json", "summary.json", "filelist.npz", "report.html")
-        folders = ("cells", "fio", "figures")
-        for name in names:
+    def _remove_own_files(self, present: set[str]) -> None:
+        # --force on a wrong path must not empty somebody's project: without a plan in it, it is
+        # a run directory only if nothing else is in it either.
+        if "study.json" not in present and not present <= {*_FILES, *_FOLDERS}:
+            raise UsageError(
+                f"{self.root} holds files and is no run directory, so --force does not touch it. "
+                "Give another --out."
+            )
+        for name in _FILES:
             (self.root / name).unlink(missing_ok=True)
-        for folder in folders:
+        for folder in _FOLDERS:
+            if (self.root / folder).is_symlink():
+                (self.root / folder).unlink()
+                continue
             for path in sorted((self.root / folder).rglob("*"), reverse=True):
                 if path.is_dir() and not path.is_symlink():
                     with contextlib.suppress(OSError):
@@ -249,6 +265,8 @@ def _lines(path: Path, decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
     if not raw:
         raise TruncatedRunError(f"{path} is empty. The run was stopped before it began.")
     rows = raw.split(b"\n")
+    if len(rows) == 1 and raw.startswith(b"{"):
+        raise TruncatedRunError(f"{path} ends in its first line. The run was stopped as it began.")
     # What follows the last newline is a line cut short by a kill, or nothing.
     for number, row in enumerate(rows[:-1], start=1):
         if number == 1:
