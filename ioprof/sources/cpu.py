@@ -26,7 +26,7 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
         file.close()
         return [Unavailable(source="cpu", reason=f"{path} has no line for any single CPU")]
     # /proc/stat also lists every interrupt: on a host with hundreds of CPUs it takes milliseconds.
-    return [CpuSource(file, cpus=cpus, every_ticks=5 if len(rows) > _MANY_CPUS else 1)]
+    return [CpuSource(file, cpus=cpus, every_ticks=5 if len(rows) > _MANY_CPUS else 2)]
 
 
 def parse(text: bytes) -> dict[int, _Ticks]:

@@ -15,7 +15,7 @@ from ioprof.sources.procfile import ProcFile, read_once
 from ioprof.sources.source import Roots
 from ioprof.sources.tree import Parenting
 
-_RELIST_LOOKS = 10
+_RELIST_LOOKS = 20
 _RELIST_LOOKS_BLIND = 3
 _MAX_NEW_PIDS = 256
 _SIGCHLD_BIT = 1 << 16  # signal 17 in the SigIgn mask

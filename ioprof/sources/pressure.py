@@ -54,7 +54,8 @@ def _total_s(text: bytes, kind: bytes) -> float | None:
 class PressureSource:
     """Reading "pressure.io", "pressure.cpu" or "pressure.memory" of the whole host."""
 
-    every_ticks = 1
+    every_ticks = 2
+    """A view of the host: half the looks of the headline are enough, and halve its cost."""
 
     def __init__(self, name: str, file: ProcFile) -> None:
         self.name = name

@@ -12,20 +12,12 @@ from collections.abc import Iterable
 
 from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.sources.descendants import Descendants
+from ioprof.sources.pidio import Counters, parse_io
 from ioprof.sources.procfile import read_once, why
 from ioprof.sources.source import Found, Roots, Target
-from ioprof.sources.tree import Counters, Member, Tree
+from ioprof.sources.tree import Tree
 
 _IO_BYTES = 512
-_KEYS = [
-    b"rchar:",
-    b"wchar:",
-    b"syscr:",
-    b"syscw:",
-    b"read_bytes:",
-    b"write_bytes:",
-    b"cancelled_write_bytes:",
-]
 _GONE = (errno.ENOENT, errno.ESRCH)
 
 APP_NOTE = (
@@ -55,24 +47,6 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
     return [ProcessSource(target, roots=roots)]
 
 
-def parse_io(text: bytes) -> Counters:
-    """Counters of one `io` file. Blank and unknown lines are passed over; ValueError when one of
-    the seven is missing.
-    """
-    fields = text.split()
-    if fields[0::2] == _KEYS:
-        return tuple(map(int, fields[1::2]))
-    found: dict[bytes, int] = {}
-    for line in text.splitlines():
-        key, colon, value = line.partition(b":")
-        if colon and value.strip().isdigit():
-            found[key.strip() + b":"] = int(value)
-    missing = [key.decode() for key in _KEYS if key not in found]
-    if missing:
-        raise ValueError(f"it has no line {' '.join(missing)}")
-    return tuple(found[key] for key in _KEYS)
-
-
 class ProcessSource:
     """Readings "process.io" (asked for) and "process.block" (fetched) from one pass."""
 
@@ -86,7 +60,6 @@ class ProcessSource:
         self._descendants = Descendants(roots)
         self._tree = Tree(target.root_pid, parenting=self._descendants.parenting)
         self._files: dict[int, int] = {}
-        self._texts: dict[int, bytes] = {}
 
     def read(self) -> Iterable[Reading]:
         """Both readings; counters are since the first call and never fall."""
@@ -94,9 +67,7 @@ class ProcessSource:
             members = self._tree.members
             if pid not in members and pid not in self._excluded and parent_pid in members:
                 self._tree.join(pid, parent_pid)
-        unreadable = 0
-        for member in list(self._tree.members.values()):
-            unreadable += self._look(member)
+        unreadable = self._look()
         for orphan in self._tree.orphans():
             status = self._descendants.status(orphan.pid)
             if status is not None:
@@ -105,33 +76,30 @@ class ProcessSource:
         processes = len(self._tree.members) - (self._root_pid in self._tree.members)
         return _readings(totals, processes=processes, unreadable=unreadable)
 
-    def _look(self, member: Member) -> bool:
-        """Read one process; true when it is there and may not be read."""
-        pid = member.pid
-        try:
-            file = self._files.get(pid)
-            if file is None:
-                path = self._proc / str(pid) / "io"
-                file = self._files[pid] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            text = os.pread(file, _IO_BYTES, 0)
-            if text == self._texts.get(pid):
-                self._tree.see(member, member.value)
-            else:
-                self._tree.see(member, parse_io(text))
-                self._texts[pid] = text
-        except OSError as error:
-            if error.errno not in _GONE:
-                self._tree.see(member, None)
-                return True
-            self._forget(pid)
-            self._tree.lose(member)
-        except ValueError:
-            self._tree.see(member, None)
-            return True
-        return False
+    def _look(self) -> int:
+        """Read every process; how many are there and may not be read."""
+        unreadable = 0
+        for member in list(self._tree.members.values()):
+            try:
+                file = self._files.get(member.pid)
+                if file is None:
+                    file = self._open(member.pid)
+                member.see(os.pread(file, _IO_BYTES, 0))
+            except OSError as error:
+                if error.errno in _GONE:
+                    self._close(member.pid)
+                    self._tree.lose(member)
+                else:
+                    member.see(None)
+                    unreadable += 1
+        return unreadable
 
-    def _forget(self, pid: int) -> None:
-        self._texts.pop(pid, None)
+    def _open(self, pid: int) -> int:
+        path = self._proc / str(pid) / "io"
+        file = self._files[pid] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return file
+
+    def _close(self, pid: int) -> None:
         file = self._files.pop(pid, None)
         if file is not None:
             os.close(file)
@@ -139,7 +107,7 @@ class ProcessSource:
     def close(self) -> None:
         """Close the files of all processes."""
         for pid in list(self._files):
-            self._forget(pid)
+            self._close(pid)
         self._descendants.close()
 
 

@@ -19,10 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
-Counters = tuple[int, ...]
-"""As in /proc/PID/io: rchar, wchar, syscr, syscw, read_bytes, write_bytes, cancelled."""
-
-ZERO: Counters = (0,) * 7
+from ioprof.sources.pidio import ZERO, Counters, add, parse_io, sum_io
 
 
 class Parenting(Enum):
@@ -39,16 +36,22 @@ class Parenting(Enum):
 class Member:
     """One process of the tree, or one that was in it."""
 
-    __slots__ = ("before", "gone", "parent", "pid", "value")
+    __slots__ = ("before", "gone", "parent", "pid", "text")
 
     def __init__(self, pid: int, parent: Member | None) -> None:
         self.pid = pid
         self.parent = parent
-        self.value: Counters | None = None
-        """Last seen; None when it could never be read."""
-        self.before: Counters | None = None
-        """Seen at the tick before the last."""
+        self.text = b""
+        """Its `io` file as last seen; empty when it could never be read."""
+        self.before = b""
+        """The same at the tick before the last."""
         self.gone = False
+
+    def see(self, text: bytes | None) -> None:
+        """Note what its `io` file says at this tick; None keeps what was seen last."""
+        self.before = self.text
+        if text is not None:
+            self.text = text
 
     def ancestors(self) -> list[Member]:
         """Parent, grandparent and so on, gone ones too."""
@@ -68,7 +71,7 @@ class _Vanished:
         self.value = value
         self.first_tick = True
         # What each ancestor had before it could have taken this one in.
-        self.bases = {a: a.before or ZERO for a in member.ancestors()}
+        self.bases = {a: _counters(a.before) for a in member.ancestors()}
 
     def order(self) -> tuple[int, int]:
         """Sort key: nearest to the root first, then the largest."""
@@ -77,7 +80,7 @@ class _Vanished:
 
 class Tree:
     """Totals of a root process and its descendants. Drive it tick by tick:
-    `join` the new, `see` each member in the order of `members`, `close_tick`.
+    `join` the new, let each member `see` in the order of `members`, `close_tick`.
     """
 
     def __init__(self, root_pid: int, *, parenting: Callable[[int], Parenting]) -> None:
@@ -95,12 +98,6 @@ class Tree:
         member = Member(pid, self.members[parent_pid])
         self.members[pid] = member
         return member
-
-    def see(self, member: Member, value: Counters | None) -> None:
-        """Note what a member's counters say; None keeps what was last seen of it."""
-        member.before = member.value
-        if value is not None:
-            member.value = value
 
     def lose(self, member: Member) -> None:
         """Note that a member is gone: its parent has waited for it, or nobody will."""
@@ -121,12 +118,13 @@ class Tree:
     def close_tick(self) -> Counters:
         """Totals since the first tick. They never fall."""
         for member in self._ended:
-            if member.value is not None and any(member.value):
-                self._vanished.append(_Vanished(member, member.value))
+            value = _counters(member.text)
+            if any(value):
+                self._vanished.append(_Vanished(member, value))
         self._ended.clear()
         waiting = self._settle()
-        values = [m.value for m in self.members.values() if m.value is not None]
-        total = _add(self._retained, waiting, *values)
+        living = sum_io([member.text for member in self.members.values() if member.text])
+        total = add(self._retained, waiting, living)
         if self._baseline is None:
             self._baseline = total
         self._highest = tuple(
@@ -154,9 +152,9 @@ class Tree:
             if one.first_tick:
                 one.first_tick = False
                 undecided.append(one)
-                waiting = _add(waiting, one.value)
+                waiting = add(waiting, one.value)
             else:
-                self._retained = _add(self._retained, one.value)
+                self._retained = add(self._retained, one.value)
         self._vanished = undecided
         return waiting
 
@@ -168,12 +166,12 @@ class Tree:
             parenting = self._parenting(ancestor.pid)
             taken = claimed.get(ancestor, ZERO)
             base = one.bases.get(ancestor, ZERO)
-            now = ancestor.value or ZERO
+            now = _counters(ancestor.text)
             grown = all(
                 n - b - t >= v for n, b, t, v in zip(now, base, taken, one.value, strict=True)
             )
             if grown and parenting is not Parenting.IGNORES:
-                claimed[ancestor] = _add(taken, one.value)
+                claimed[ancestor] = add(taken, one.value)
                 return True
             if ancestor is one.member.parent and parenting is not Parenting.DEAD:
                 # Nobody but a living parent can wait for its child.
@@ -181,5 +179,8 @@ class Tree:
         return False
 
 
-def _add(*values: Counters) -> Counters:
-    return tuple(map(sum, zip(*values, strict=True)))
+def _counters(text: bytes) -> Counters:
+    try:
+        return parse_io(text)
+    except ValueError:
+        return ZERO

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ioprof.clock import MonotonicClock
-from ioprof.sources.process import ProcessSource, parse_io
+from ioprof.sources.pidio import parse_io
+from ioprof.sources.process import ProcessSource
 from ioprof.sources.source import Target
 
 MIB = 1024 * 1024

@@ -235,11 +235,10 @@ def test_the_process_ends_by_itself_when_its_recorder_dies(tmp_path):
         "os.kill(os.getpid(), 9)\n"
     )
     spec = spec_of(tmp_path).encode().decode()
-    path = str(Path(module.__file__).parents[1])
     ran = subprocess.run(
         [sys.executable, "-c", recorder, spec],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
+        env=module._environment(),
     )
     assert ran.returncode == -9
     clock = MonotonicClock()
@@ -291,10 +290,9 @@ def test_the_sampler_process_loads_nothing_heavy():
         "heavy = {'numpy', 'rich', 'typer', 'matplotlib', 'scipy', 'psutil', 'torch', 'pynvml'}\n"
         "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
-    path = str(Path(module.__file__).parents[1])
     ran = subprocess.run(
         [sys.executable, "-c", code],
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
+        env=module._environment(),
     )
     assert ran.returncode == 0, ran.stderr.decode()

@@ -1,17 +1,14 @@
 """One process tree laid out as a folder of files."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from ioprof.record.reading import Layer, Scope, Unavailable
 from ioprof.sources.descendants import Descendants, parse_status
-from ioprof.sources.process import ProcessSource, find, parse_io
+from ioprof.sources.process import ProcessSource, find
 from ioprof.sources.source import Roots, Target
 from ioprof.sources.tree import Parenting
-
-DATA = Path(__file__).parents[2] / "data" / "proc"
 
 
 def look(*arguments, **named):
@@ -49,29 +46,6 @@ def proc(tmp_path):
 def asked(source):
     reading, _ = source.read()
     return reading.counters["requested_bytes_total"]
-
-
-def test_the_seven_counters_of_a_recorded_file():
-    assert parse_io((DATA / "pid_io.txt").read_bytes()) == (
-        323934931,
-        323929600,
-        632687,
-        632675,
-        67108864,
-        323932160,
-        0,
-    )
-
-
-def test_blank_and_unknown_lines_are_passed_over():
-    text = (DATA / "pid_io.txt").read_bytes()
-    odd = b"\n" + text.replace(b"wchar:", b"new_counter: 7\nodd line\nwchar:") + b"\n\n"
-    assert parse_io(odd) == parse_io(text)
-
-
-def test_a_missing_counter_is_named():
-    with pytest.raises(ValueError, match="syscr"):
-        parse_io(b"rchar: 1\nwchar: 1\n")
 
 
 def test_one_pass_gives_what_was_asked_and_what_was_fetched(proc):

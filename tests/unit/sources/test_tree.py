@@ -2,11 +2,14 @@
 
 import pytest
 
-from ioprof.sources.tree import ZERO, Parenting, Tree
+from ioprof.sources.pidio import ZERO
+from ioprof.sources.tree import Parenting, Tree
+
+KEYS = ["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"]
 
 
-def counters(value):
-    return (value,) * 7
+def io_text(value):
+    return "".join(f"{key}: {value}\n" for key in KEYS).encode()
 
 
 class Story:
@@ -28,7 +31,7 @@ class Story:
                 continue
             value = values[member.pid]
             value = value[1] if isinstance(value, tuple) else value
-            self.tree.see(member, None if value is None else counters(value))
+            member.see(None if value is None else io_text(value))
         for orphan in self.tree.orphans():
             self.tree.adopt(orphan, (adopted or {}).get(orphan.pid, 1))
         totals = self.tree.close_tick()
