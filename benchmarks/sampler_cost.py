@@ -24,7 +24,8 @@ import psutil
 
 from ioprof.clock import Clock, MonotonicClock, anchor, ticks
 from ioprof.record.header import NodeHeader
-from ioprof.sampler import Recording, Sampler, SamplerSpec, find_sources
+from ioprof.record.nodefile import Recording
+from ioprof.sampler import Sampler, SamplerSpec, find_sources
 
 READER = """
 import os, sys, time

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import math
 import os
 import resource
 import select
@@ -29,11 +28,11 @@ import msgspec
 from ioprof.clock import Clock, MonotonicClock, anchor, ticks
 from ioprof.errors import IoprofError, MeasureError
 from ioprof.record.header import NodeHeader
-from ioprof.record.reading import Reading, SamplerEnd, Series, SeriesValues, Tick, Unavailable
+from ioprof.record.nodefile import Recording
+from ioprof.record.reading import Reading, SamplerEnd, Unavailable
 from ioprof.record.store import FORMAT_VERSION
 from ioprof.sources.source import Found, Roots, Source, Target
 
-_FLUSH_S = 1.0
 _READY_S = 60.0
 """NVML may take many seconds to start when the driver keeps no state between its clients."""
 _STOP_S = 15.0
@@ -58,55 +57,6 @@ class SamplerSpec(msgspec.Struct, frozen=True, kw_only=True):
     def decode(cls, line: bytes) -> SamplerSpec:
         """Read what `encode` wrote."""
         return msgspec.json.decode(line, type=cls, dec_hook=lambda kind, value: kind(value))
-
-
-class Recording:
-    """Writes a node's file: declares each series when it is first seen, then its values."""
-
-    def __init__(self, file: IO[bytes], *, header: NodeHeader) -> None:
-        self._file = file
-        self._encoder = msgspec.json.Encoder()
-        self._series: dict[tuple[str, str], Series] = {}
-        self._flushed_s = -math.inf
-        self.write(header)
-
-    def write(self, line: NodeHeader | Series | Tick | Unavailable | SamplerEnd) -> None:
-        """Add one line."""
-        self._file.write(self._encoder.encode(line) + b"\n")
-
-    def tick(self, t_s: float, readings: Iterable[Reading]) -> None:
-        """Add one tick. An instance that is not among the readings leaves a gap."""
-        values = tuple(self._values(reading) for reading in readings)
-        self.write(Tick(t_s=t_s, values=values))
-        if t_s - self._flushed_s >= _FLUSH_S:
-            self._file.flush()
-            self._flushed_s = t_s
-
-    def _values(self, reading: Reading) -> SeriesValues:
-        series = self._series.get((reading.source, reading.instance))
-        if series is None:
-            series = self._declare(reading)
-        return SeriesValues(
-            series.id,
-            tuple(map(reading.counters.get, series.counters)),
-            tuple(map(reading.gauges.get, series.gauges)),
-        )
-
-    def _declare(self, reading: Reading) -> Series:
-        series = Series(
-            id=len(self._series),
-            source=reading.source,
-            instance=reading.instance,
-            layer=reading.layer,
-            scope=reading.scope,
-            counters=tuple(reading.counters),
-            gauges=tuple(reading.gauges),
-            role=reading.role,
-            note=reading.note,
-        )
-        self._series[reading.source, reading.instance] = series
-        self.write(series)
-        return series
 
 
 class Sampler:

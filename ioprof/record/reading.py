@@ -121,4 +121,4 @@ class SamplerEnd(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     ticks: int
     missed_ticks: int
     cpu_s: float
-    """User + system CPU time of the sampler process."""
+    """User + system CPU time of the sampler process from its first tick on."""

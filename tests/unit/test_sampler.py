@@ -13,9 +13,10 @@ from ioprof import sampler as module
 from ioprof.clock import MonotonicClock
 from ioprof.errors import MeasureError
 from ioprof.record.header import ClockAnchor, NodeHeader
+from ioprof.record.nodefile import Recording
 from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.record.store import read_node
-from ioprof.sampler import Recording, Sampler, SamplerProcess, SamplerSpec, find_sources
+from ioprof.sampler import Sampler, SamplerProcess, SamplerSpec, find_sources
 
 HEADER = NodeHeader(
     format_version=1,
