@@ -36,16 +36,17 @@ class Listed:
 @pytest.mark.parametrize(
     ("sizes", "block_bytes"),
     [
-        ([113_000, 90_877, 20_000], 65_536),
-        ([65_536], 65_536),
-        ([65_535], 32_768),
+        # mean 113,000 = 27.6 x 4,096
+        ([113_000, 226_000, 56_000, 57_000], 27 * 4096),
+        # mean 1,257,500, but three quarters are no larger than 10,000
+        ([10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 10_000, 9_990_000], 2 * 4096),
         ([5_000_000, 3_000_000], 1 << 20),
         ([4_096, 4_096], 4_096),
         ([4_095], None),
         ([], None),
     ],
 )
-def test_a_request_is_the_largest_power_of_two_in_the_median_file(sizes, block_bytes):
+def test_a_request_is_the_mean_file_if_a_quarter_of_the_files_hold_it(sizes, block_bytes):
     assert block_bytes_for(np.array(sizes, dtype=np.int64)) == block_bytes
 
 
@@ -55,9 +56,19 @@ def test_files_smaller_than_one_request_are_left_out(tmp_path):
 
 
 def test_names_that_a_job_file_cannot_hold_are_left_out(tmp_path):
-    odd = ["a\nb", "a$HOME", "back\\slash", 'quo"te', "ends with a blank ", "tab\t", "\udcff"]
-    listed = Listed(tmp_path, dict.fromkeys([*odd, "a b:c#d;é.JPEG"], 5000))
-    assert choose_files(listed, block_bytes=4_096) == (tmp_path / "a b:c#d;é.JPEG",)
+    odd = [
+        "a\nb",
+        "a$HOME",
+        "back\\slash",
+        'quo"te',
+        "ends with a blank ",
+        "tab\t",
+        "\udcff",
+        "a#1",
+        "b;2",
+    ]
+    listed = Listed(tmp_path, dict.fromkeys([*odd, "a b:c,d=é.JPEG"], 5000))
+    assert choose_files(listed, block_bytes=4_096) == (tmp_path / "a b:c,d=é.JPEG",)
 
 
 def test_a_file_that_has_vanished_is_not_given_to_fio(tmp_path):
