@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from throttle import device_of, inside, throttled_group, unavailable
 
 from ioprof.dataset.listing import FileList
 from ioprof.fio.ceiling import measure_ceiling
@@ -19,6 +18,7 @@ from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.store import read_json
 from ioprof.sources.blockstack import find_stack
 from ioprof.sources.mount import find_mount
+from tests.integration.throttle import device_of, inside, throttled_group, unavailable
 
 pytestmark = [
     pytest.mark.slow,
@@ -107,7 +107,7 @@ def test_files_in_memory_give_no_ceiling(tmp_path):
 MEASURE = """
 import sys
 from pathlib import Path
-from test_fio_ceiling import file_list
+from tests.integration.test_fio_ceiling import file_list
 from ioprof.fio.ceiling import measure_ceiling
 from ioprof.sources.blockstack import find_stack
 from ioprof.sources.mount import find_mount
@@ -124,7 +124,7 @@ def test_storage_that_is_throttled_to_20_mb_per_s_is_measured_at_that(data, tmp_
         subprocess.run(
             inside(group, [sys.executable, "-c", MEASURE, str(data), str(tmp_path)]),
             check=True,
-            cwd=Path(__file__).parent,
+            cwd=Path(__file__).parents[2],
             timeout=120,
         )
     found = read_json(tmp_path / "ceiling.json", StorageCeiling)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,7 +157,8 @@ def test_a_scalar_of_an_array_library_counts_as_its_number(folder):
         def item(self) -> int:
             return 64
 
-    mark.step(samples=Scalar())
+    samples: Any = Scalar()
+    mark.step(samples=samples)
     assert read_rank(folder / "rank-0.jsonl").steps[0].samples == 64
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ioprof.dataset.listing import FileList
 from ioprof.fio.command import (
     MAX_FILES,
     ReadJob,
@@ -19,18 +21,21 @@ from ioprof.fio.command import (
 )
 
 
-class Listed:
-    """As much of a file list as is used here."""
+def listed(root: Path, sizes: dict[str, int]) -> FileList:
+    return FileList.of(
+        root,
+        paths=[os.fsencode(name) for name in sizes],
+        stored_bytes=sizes.values(),
+        labels=[0] * len(sizes),
+        classes=(b"all",),
+    )
 
-    def __init__(self, root: Path, sizes: dict[str, int], *, create: bool = True) -> None:
-        self.root = root
-        self.names = list(sizes)
-        self.stored_bytes = np.array(list(sizes.values()), dtype=np.int64)
-        for name in sizes if create else ():
-            self.path(self.names.index(name)).touch()
 
-    def path(self, index: int) -> Path:
-        return self.root / self.names[index]
+def made(root: Path, sizes: dict[str, int]) -> FileList:
+    """A list of files that are there."""
+    for name in sizes:
+        (root / name).touch()
+    return listed(root, sizes)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +56,8 @@ def test_a_request_is_the_mean_file_if_a_quarter_of_the_files_hold_it(sizes, blo
 
 
 def test_files_smaller_than_one_request_are_left_out(tmp_path):
-    listed = Listed(tmp_path, {"small": 4_095, "large": 4_096})
-    assert choose_files(listed, block_bytes=4_096) == (tmp_path / "large",)
+    files = made(tmp_path, {"small": 4_095, "large": 4_096})
+    assert choose_files(files, block_bytes=4_096) == (tmp_path / "large",)
 
 
 def test_names_that_a_job_file_cannot_hold_are_left_out(tmp_path):
@@ -67,21 +72,21 @@ def test_names_that_a_job_file_cannot_hold_are_left_out(tmp_path):
         "a#1",
         "b;2",
     ]
-    listed = Listed(tmp_path, dict.fromkeys([*odd, "a b:c,d=é.JPEG"], 5000))
-    assert choose_files(listed, block_bytes=4_096) == (tmp_path / "a b:c,d=é.JPEG",)
+    files = made(tmp_path, dict.fromkeys([*odd, "a b:c,d=é.JPEG"], 5000))
+    assert choose_files(files, block_bytes=4_096) == (tmp_path / "a b:c,d=é.JPEG",)
 
 
 def test_a_file_that_has_vanished_is_not_given_to_fio(tmp_path):
-    listed = Listed(tmp_path, {"gone": 5000}, create=False)
-    assert choose_files(listed, block_bytes=4_096) == ()
+    files = listed(tmp_path, {"gone": 5000})
+    assert choose_files(files, block_bytes=4_096) == ()
 
 
 def test_no_more_than_two_thousand_files_are_chosen_in_random_order(tmp_path):
-    listed = Listed(tmp_path, {f"{n:04d}": 5000 for n in range(MAX_FILES + 5)})
-    chosen = choose_files(listed, block_bytes=4_096)
+    files = made(tmp_path, {f"{n:04d}": 5000 for n in range(MAX_FILES + 5)})
+    chosen = choose_files(files, block_bytes=4_096)
     assert len(set(chosen)) == MAX_FILES
     assert list(chosen) != sorted(chosen)
-    assert chosen == choose_files(listed, block_bytes=4_096)
+    assert chosen == choose_files(files, block_bytes=4_096)
 
 
 def test_each_reader_gets_files_of_its_own():
