@@ -15,6 +15,7 @@ without a Python string per sample: the arrays are
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -139,13 +140,13 @@ class FileList:
             path_ends=found["path_ends"],
             stored_bytes=found["stored_bytes"],
             labels=found["labels"],
-            classes=tuple(names[a:b] for a, b in zip(ends, ends[1:], strict=False)),
+            classes=tuple(names[a:b] for a, b in itertools.pairwise(ends)),
             layout=found["layout"].tobytes().decode(),
         )
 
 
 def list_of(root: Path, names: Iterable[str]) -> FileList:
-    """A list of the named files below `root`, one class, sizes by stat: for a folder of any files."""
+    """A list of the named files below `root`: one class, sizes by stat, whatever the files are."""
     paths = [os.fsencode(name) for name in names]
     return FileList.of(
         root,

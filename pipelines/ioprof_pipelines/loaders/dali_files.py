@@ -111,7 +111,8 @@ class DaliFilesLoader:
     def _built(self) -> Any:  # noqa: ANN401 - DALI is untyped
         config, device = self._part.config, self._part.device
         on_gpu = device.type == "cuda"
-        pipeline: Any = Pipeline(
+        make: Any = Pipeline  # untyped in DALI
+        pipeline = make(
             batch_size=most_samples(config.batch),
             num_threads=config.workers,
             # None: a pipeline without CUDA; a number would fail where there is no driver.
