@@ -1,0 +1,1 @@
+"""The reading side's last floor: a summary as text, as figures and as one page."""
