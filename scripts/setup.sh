@@ -66,7 +66,7 @@ make_venv() {
 }
 
 install_pinned() {
-    say "installing the pinned packages, torch and DALI among them (2 GB to fetch, a few minutes)"
+    say "installing the pinned packages (torch and DALI: 2 GB to fetch the first time)"
     "$venv/bin/python" -m pip --disable-pip-version-check install --quiet \
         -e '.[train,dali,gpu,test]' -c constraints.txt
 }
