@@ -1,0 +1,126 @@
+"""What the run says, in sentences that text, figures and page share."""
+
+from __future__ import annotations
+
+from ioprof.record.finding import Finding
+from ioprof.record.summary import CellSummary, Demand, Summary
+from ioprof.units import format_bandwidth, format_percent, format_rate
+
+TRAINED = ("cold", "as-found", "warm")
+"""Roles in which samples were read and trained on, the one that sizes storage first."""
+FROM_STORAGE = ("cold", "as-found")
+"""Roles in which storage was meant to deliver."""
+
+_ORDER = {"invalid": 0, "caution": 1, "note": 2}
+_VERDICTS = {
+    "compute": "the accelerators are the bottleneck",
+    "prep": "preparing samples (prep) is the bottleneck",
+    "fetch": "reading from storage (fetch) is the bottleneck",
+    "balanced": "no stage is clearly the slowest (balanced)",
+    "client-limited": "this host's CPUs are the bottleneck (client-limited)",
+    "cache-served": "the page cache served it, not storage",
+    "invalid": "the measurement is invalid",
+    "unknown": "the bottleneck is unknown",
+}
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 accelerator", "2 accelerators", "no accelerators"."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number or 'no'} {noun}s"
+
+
+def verdict_phrase(verdict: str) -> str:
+    """A verdict as half a sentence."""
+    return _VERDICTS.get(verdict, verdict)
+
+
+def bare(reason: str) -> str:
+    """A reason without the full stop it may bring, so that it fits inside a sentence."""
+    return reason.strip().rstrip(".")
+
+
+def trained_cells(summary: Summary) -> list[CellSummary]:
+    """Cells that read and trained, cold before warm, in the order they were planned."""
+    found = [cell for cell in summary.cells if cell.role in TRAINED]
+    return sorted(found, key=lambda cell: (cell.nodes * cell.accelerators_per_node, cell.topology))
+
+
+def all_findings(summary: Summary) -> list[Finding]:
+    """Findings of the run and of its cells: invalid first, then cautions, then notes; each once."""
+    found = [*summary.findings, *(f for cell in summary.cells for f in cell.findings)]
+    return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
+
+
+def emulation(summary: Summary) -> str | None:
+    """What plays the accelerator, when nothing real does; None when a real one did the work."""
+    model = summary.accelerator
+    if model.kind != "emulated":
+        return None
+    rate = (
+        "an unknown rate"
+        if model.samples_per_s is None
+        else f"{format_rate(model.samples_per_s)} samples/s"
+    )
+    return f"Emulated accelerator: {model.name} at {rate} ({model.source})"
+
+
+def largest_demand(summary: Summary) -> Demand | None:
+    """The demand of the most accelerators for which one is known."""
+    known = [one for one in summary.demand if one.required_read_bytes_per_s.value is not None]
+    return max(known, key=lambda one: one.accelerators, default=None)
+
+
+def best_cell(summary: Summary, *, topology: str) -> CellSummary | None:
+    """The cell of this topology that trained fastest from storage."""
+    known = [
+        (cell.samples_per_s.median, cell)
+        for cell in summary.cells
+        if cell.topology == topology and cell.role in FROM_STORAGE and cell.samples_per_s
+    ]
+    return max(known, key=lambda pair: pair[0], default=(0.0, None))[1]
+
+
+def answer(summary: Summary) -> str:
+    """The verdict of the run in one sentence: what is needed, what came, and what was the limit."""
+    demand = largest_demand(summary)
+    if demand is None:
+        return f"What storage must deliver is not known: {_why_no_demand(summary)}."
+    needed = format_bandwidth(demand.required_read_bytes_per_s.value)
+    who = count(demand.accelerators, "accelerator")
+    verb = "needs" if demand.accelerators == 1 else "need"
+    needs = f"{who} {verb} {needs} for AU {format_percent(demand.at_au)}"
+    cell = best_cell(summary, topology=demand.topology)
+    if cell is None:
+        return f"{needs}; no cell read from storage with that many."
+    au = "" if cell.au is None else f" (AU {format_percent(cell.au)})"
+    if cell.storage_read_bytes_per_s is None:
+        came = f"what storage delivered is not known{au}"
+    else:
+        came = f"this mount delivered {format_bandwidth(cell.storage_read_bytes_per_s)}{au}"
+    return f"{needs}; {came}: {verdict_phrase(cell.verdict)}."
+
+
+def _why_no_demand(summary: Summary) -> str:
+    for one in summary.demand:
+        for reason in one.reasons.values():
+            return bare(reason)
+    return "no topology was measured"
+
+
+def no_storage_ceiling(summary: Summary) -> str | None:
+    """Why no storage ceiling is claimed; None when one is."""
+    if any(one.storage_read_bytes_per_s is not None for one in summary.ceilings):
+        return None
+    for one in summary.ceilings:
+        for name in ("storage", "storage_read_bytes_per_s"):
+            if name in one.reasons:
+                return bare(one.reasons[name])
+    return "it was not measured"
+
+
+def storage_ceiling(summary: Summary) -> float | None:
+    """The largest storage ceiling claimed, in bytes per second; None when none is."""
+    known = [one.storage_read_bytes_per_s for one in summary.ceilings]
+    return max((value for value in known if value is not None), default=None)
