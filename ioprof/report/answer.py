@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
+
+from ioprof.record.estimate import Estimate
 from ioprof.record.finding import Finding
-from ioprof.record.summary import CellSummary, Demand, Summary
+from ioprof.record.summary import Ceilings, CellSummary, Demand, Summary
 from ioprof.units import format_bandwidth, format_percent, format_rate
 
 TRAINED = ("cold", "as-found", "warm")
@@ -90,7 +93,7 @@ def answer(summary: Summary) -> str:
     needed = format_bandwidth(demand.required_read_bytes_per_s.value)
     who = count(demand.accelerators, "accelerator")
     verb = "needs" if demand.accelerators == 1 else "need"
-    needs = f"{who} {verb} {needs} for AU {format_percent(demand.at_au)}"
+    needs = f"{who} {verb} {needed} for AU {format_percent(demand.at_au)}"
     cell = best_cell(summary, topology=demand.topology)
     if cell is None:
         return f"{needs}; no cell read from storage with that many."
@@ -124,3 +127,23 @@ def storage_ceiling(summary: Summary) -> float | None:
     """The largest storage ceiling claimed, in bytes per second; None when none is."""
     known = [one.storage_read_bytes_per_s for one in summary.ceilings]
     return max((value for value in known if value is not None), default=None)
+
+
+def stages(one: Ceilings) -> dict[str, Estimate | None]:
+    """The ceilings of one topology and loader by stage, from the accelerator down to storage."""
+    return {
+        "compute": one.compute,
+        "prep": one.prep,
+        "fetch": one.fetch,
+        "storage": one.storage,
+    }
+
+
+def synthetic_step_s(summary: Summary, topology: str) -> float | None:
+    """T_syn: the step time of this topology with no reading at all; None when not measured."""
+    known = [
+        cell.step_s.median
+        for cell in summary.cells
+        if cell.topology == topology and cell.role == "synthetic" and cell.step_s is not None
+    ]
+    return statistics.median(known) if known else None

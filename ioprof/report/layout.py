@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
 WIDTH = 79
 _GAP = "  "
+_GLUE = "\N{NO-BREAK SPACE}"
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGTP]?i?B(?:/s)?|[mµ]?s|min|samples/s)(?:\W|$))")
+_NARROWEST = 4
 
 
 def shorten(text: str, width: int) -> str:
@@ -20,19 +24,22 @@ def shorten(text: str, width: int) -> str:
 
 
 def paragraph(text: str, *, first: str = "", rest: str | None = None) -> list[str]:
-    """Lines of `text`, none over WIDTH: wrapped at blanks, longer words cut in their middle."""
+    """Lines of `text`, none over WIDTH: wrapped at blanks, longer words cut in their middle.
+
+    A number stays on the line of its unit.
+    """
     indent = " " * len(first) if rest is None else rest
     room = WIDTH - max(len(first), len(indent))
-    words = " ".join(shorten(one_line(word), room) for word in text.split())
+    glued = _BEFORE_UNIT.sub(_GLUE, " ".join(one_line(word) for word in text.split()))
     lines = textwrap.wrap(
-        words,
+        " ".join(shorten(word, room) for word in glued.split(" ")),
         WIDTH,
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return lines or [first.rstrip()]
+    return [line.replace(_GLUE, " ") for line in lines] or [first.rstrip()]
 
 
 def one_line(text: str) -> str:
@@ -40,23 +47,23 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:
-    """Aligned rows under a header: `left` columns to the left, the others to the right.
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, align: str) -> list[str]:
+    """Rows under a header, columns aligned by one letter each: "lrrl" is left, right, right, left.
 
-    When the table is wider than WIDTH its first column is shortened, then the last.
+    A table wider than WIDTH has its first column shortened, then its last, then the others.
     """
     cells = [list(map(one_line, row)) for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    for column in (0, len(header) - 1):
+    for column in (0, len(header) - 1, *range(1, len(header) - 1)):
         over = sum(widths) + len(_GAP) * (len(widths) - 1) - WIDTH
         if over > 0:
-            widths[column] = max(widths[column] - over, len(header[column]), 8)
-    return [_row(row, widths, left) for row in cells]
+            widths[column] = max(widths[column] - over, min(_NARROWEST, widths[column]))
+    return [_row(row, widths, align) for row in cells]
 
 
-def _row(row: Sequence[str], widths: Sequence[int], left: int) -> str:
+def _row(row: Sequence[str], widths: Sequence[int], align: str) -> str:
     cells = [
-        shorten(cell, width).ljust(width) if i < left else shorten(cell, width).rjust(width)
-        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        shorten(cell, width).ljust(width) if side == "l" else shorten(cell, width).rjust(width)
+        for cell, width, side in zip(row, widths, align, strict=True)
     ]
     return _GAP.join(cells).rstrip()

@@ -17,8 +17,8 @@ from ioprof.record.header import Host
 from ioprof.record.study import AcceleratorModel, CellRole
 from ioprof.record.summary import (
     CacheSummary,
-    CellSummary,
     Ceilings,
+    CellSummary,
     DatasetSummary,
     Demand,
     Headroom,
@@ -295,7 +295,7 @@ def unmeasured() -> Summary:
         for one in made.cells
     )
     bare = {"compute": None, "prep": None, "fetch": None, "storage": None}
-    why = {name: "no steps" for name in bare}
+    why = dict.fromkeys(bare, "no steps")
     limits = tuple(
         msgspec.structs.replace(
             one, **bare, storage_read_bytes_per_s=None, bottleneck="unknown", reasons=why
