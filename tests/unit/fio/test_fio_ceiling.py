@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioprof.dataset.listing import FileList
-from ioprof.fio import ceiling
+from ioprof.fio import ceiling, process
 from ioprof.fio.ceiling import measure_ceiling
 from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.dataset import Mount
@@ -134,7 +134,27 @@ def test_bytes_that_no_device_delivered_are_page_cache_speed(bench):
     assert found.read_bytes_per_s is None
     assert found.reads_per_s is None
     assert found.reason is not None
-    assert found.reason.startswith("page cache speed: the devices delivered 50% of the bytes")
+    assert found.reason.startswith("page cache speed: the devices delivered")
+
+
+def test_direct_reads_that_memory_served_are_tried_again_through_an_emptied_page_cache(bench):
+    bench.fio(fio_job(read_bytes=500 * MB, runtime_ms=5000), delivered_bytes=0)
+    found = bench.measure()
+    assert found.direct is False
+    assert found.read_bytes_per_s is None
+    assert "invalidate=1" in (bench.out / "read.fio").read_text()
+
+
+def test_an_interrupt_leaves_a_record_that_says_so(bench, monkeypatch):
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    bench.fio(fio_job(read_bytes=1, runtime_ms=1))
+    monkeypatch.setattr(process, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bench.measure()
+    left = read_json(bench.out / "ceiling.json", StorageCeiling)
+    assert left.reason == "interrupted while fio was reading"
 
 
 def test_less_than_a_second_is_too_short_to_measure(bench):
@@ -167,7 +187,7 @@ def test_without_direct_reads_it_reads_through_an_emptied_page_cache_and_says_so
     bench.fio(fio_job(read_bytes=500 * MB, runtime_ms=5000), probe=refuse)
     found = bench.measure(stack=None)
     assert found.direct is False
-    assert "takes no direct reads" in found.notes[0]
+    assert "emptied it of each file first" in found.notes[0]
     assert "invalidate=1" in (bench.out / "read.fio").read_text()
 
 
