@@ -1,0 +1,249 @@
+"""One cell's summary: its own numbers, and what they mean beside its reference cells."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ioprof.analysis.ceilings import Bound, References, bottleneck
+from ioprof.analysis.doubts import cell_findings
+from ioprof.analysis.estimate import estimate
+from ioprof.analysis.observation import Observation
+from ioprof.analysis.rates import rates
+from ioprof.analysis.reconciliation import reconcile
+from ioprof.record.dataset import Quarantined
+from ioprof.record.step import Event
+from ioprof.record.study import Residency, Study
+from ioprof.record.summary import (
+    CacheSummary,
+    CellSummary,
+    Reconciliation,
+    SamplerSummary,
+    Training,
+)
+
+COLD_BELOW = 0.01
+WARM_ABOVE = 0.99
+_SERVED_BELOW = 0.5
+_DATASET_ROLES = ("cold", "warm", "as-found")
+
+
+class _Stalls(msgspec.Struct, frozen=True, kw_only=True):
+    au: float | None = None
+    data_stall_s: float | None = None
+    prep_stall_s: float | None = None
+    fetch_stall_s: float | None = None
+    reasons: dict[str, str] = {}
+
+
+def cell_summary(
+    seen: Observation, *, study: Study, references: References, bound: Bound
+) -> CellSummary:
+    """Everything the report says about one cell."""
+    plan = seen.plan
+    found = reconcile(seen, top_devices=study.top_devices)
+    bytes_ = found[0] if found else None
+    measured = rates(seen, top_devices=study.top_devices, reconciliation=bytes_)
+    stalls = _stalls(seen, references)
+    cache = cache_summary(seen)
+    blocks = seen.stepping.blocks if seen.stepping else None
+    fields = {
+        name: estimate(getattr(blocks, name)) if blocks else None
+        for name in ("samples_per_s", "step_s", "wait_s", "compute_s")
+    }
+    no_steps = "the cell made no steps" if blocks is None else "its steps were not timed"
+    reasons = {name: no_steps for name, value in fields.items() if value is None}
+    served, amplification, ratio_reasons = _ratios(plan.role, bytes_)
+    verdict = _verdict(seen, bytes_, bound=bound, references=references)
+    summary = CellSummary(
+        id=plan.id,
+        topology=plan.topology,
+        nodes=plan.nodes,
+        accelerators_per_node=plan.accelerators_per_node,
+        loader=plan.loader,
+        role=plan.role,
+        repeat=plan.repeat,
+        repeats=references.repeats(plan.topology, plan.loader, plan.role),
+        cache=cache,
+        accelerator=plan.accelerator,
+        engine=plan.engine,
+        window=seen.stepping.window if seen.stepping else None,
+        au=stalls.au,
+        data_stall_s=stalls.data_stall_s,
+        prep_stall_s=stalls.prep_stall_s,
+        fetch_stall_s=stalls.fetch_stall_s,
+        gpu_kernel_busy=measured.gpu_kernel_busy,
+        cpu_busy=measured.cpu_busy,
+        consumed_bytes_per_s=measured.consumed_bytes_per_s,
+        requested_bytes_per_s=measured.requested_bytes_per_s,
+        storage_read_bytes_per_s=measured.storage_read_bytes_per_s,
+        storage_read_source=measured.storage_read_source,
+        peak_storage_read_bytes_per_s=measured.peak_storage_read_bytes_per_s,
+        reads_per_s=measured.reads_per_s,
+        read_request_bytes=measured.read_request_bytes,
+        read_latency_s=measured.read_latency_s,
+        metadata_ops_per_s=None,
+        cache_served=served,
+        read_amplification=amplification,
+        io_pressure=measured.io_pressure,
+        sampler=_sampler(seen),
+        reconciliation=bytes_,
+        training=_training(seen),
+        quarantined=_quarantined(seen),
+        verdict=verdict,
+        partial=_partial(seen),
+        findings=(),
+        reasons={
+            **measured.reasons,
+            **stalls.reasons,
+            **ratio_reasons,
+            **reasons,
+            "metadata_ops_per_s": f"{study.mount.filesystem} does not count metadata operations",
+        },
+        **fields,
+    )
+    return msgspec.structs.replace(summary, findings=cell_findings(summary, seen))
+
+
+def cache_summary(seen: Observation) -> CacheSummary:
+    """The state asked for and the one observed; only the observed one is claimed."""
+    before = seen.outcome.residency_before if seen.outcome else None
+    after = seen.outcome.residency_after if seen.outcome else None
+    return CacheSummary(
+        asked=seen.plan.cache,
+        observed_resident_fraction=before.resident_fraction if before else None,
+        observed_resident_fraction_after=after.resident_fraction if after else None,
+        state="not read" if seen.plan.cache is None else _state(before),
+    )
+
+
+def _state(residency: Residency | None) -> str:
+    if residency is None or residency.resident_fraction is None:
+        return "unknown"
+    if residency.resident_fraction < COLD_BELOW:
+        return "cold"
+    return "warm" if residency.resident_fraction > WARM_ABOVE else "partial"
+
+
+def _stalls(seen: Observation, references: References) -> _Stalls:
+    """Differences of median step times, not clipped: small negative ones show the noise."""
+    plan = seen.plan
+    names = ("au", "data_stall_s", "prep_stall_s", "fetch_stall_s")
+    if plan.role not in _DATASET_ROLES:
+        return _Stalls(reasons=dict.fromkeys(names, "a reference cell: it measures one stage"))
+    own = references.step_s(plan.topology, plan.loader, plan.role)
+    synthetic = references.step_s(plan.topology, None, "synthetic")
+    warm = references.step_s(plan.topology, plan.loader, "warm")
+    reasons: dict[str, str] = {}
+    if own is None or synthetic is None:
+        why = "the cell made no steps" if own is None else "there is no synthetic cell beside it"
+        return _Stalls(reasons=dict.fromkeys(names, why))
+    prep = warm.median - synthetic.median if warm else None
+    fetch = own.median - warm.median if warm and plan.role != "warm" else None
+    if prep is None:
+        reasons["prep_stall_s"] = reasons["fetch_stall_s"] = "there is no warm cell beside it"
+    elif plan.role == "warm":
+        reasons["fetch_stall_s"] = "a warm cell reads nothing from storage"
+    return _Stalls(
+        au=synthetic.median / own.median,
+        data_stall_s=own.median - synthetic.median,
+        prep_stall_s=prep,
+        fetch_stall_s=fetch,
+        reasons=reasons,
+    )
+
+
+def _ratios(
+    role: str, bytes_: Reconciliation | None
+) -> tuple[float | None, float | None, dict[str, str]]:
+    """Cache-served share (warm, as-found) and read amplification (cold), and why one is missing."""
+    cold = role in ("cold", "fetch")
+    reasons = {
+        "cache_served": "a cold cell: what it read more or less is its read amplification",
+        "read_amplification": "told on cold cells alone: on others it means cache hits",
+    }
+    if bytes_ is None or bytes_.storage_over_consumed is None:
+        why = "the bytes of this cell could not be counted on both sides"
+        if role == "synthetic":
+            why = "nothing is read from the dataset"
+        return None, None, dict.fromkeys(reasons, why)
+    if not cold:
+        del reasons["cache_served"]
+        return 1.0 - bytes_.storage_over_consumed, None, reasons
+    del reasons["read_amplification"]
+    asked = bytes_.requested_bytes or bytes_.consumed_bytes or 0
+    delivered = bytes_.storage_read_bytes or 0
+    return None, delivered / asked if asked else None, reasons
+
+
+def _verdict(
+    seen: Observation, bytes_: Reconciliation | None, *, bound: Bound, references: References
+) -> str:
+    plan = seen.plan
+    if seen.stepping is None:
+        return "invalid"
+    if plan.role not in _DATASET_ROLES:
+        return "reference"
+    if bytes_ is not None and not (bytes_.consumed_bytes or bytes_.storage_read_bytes):
+        return "invalid"
+    over = bytes_.storage_over_consumed if bytes_ else None
+    if plan.role != "warm" and over is not None and over < _SERVED_BELOW:
+        return "cache-served"
+    found = bound.of(plan.topology, plan.loader)
+    if found is None:
+        return "unknown"
+    if plan.role != "warm":
+        return found.bottleneck
+    if found.bottleneck == "client-limited":
+        return found.bottleneck
+    return bottleneck({"compute": found.compute, "prep": found.prep})
+
+
+def _sampler(seen: Observation) -> SamplerSummary | None:
+    if seen.node is None:
+        return None
+    end = seen.node.end
+    seconds = end.t_s - seen.node.ticks[0].t_s if end and seen.node.ticks else None
+    return SamplerSummary(
+        interval_s=seen.node.header.interval_s,
+        cpu_fraction=end.cpu_s / seconds if end and seconds else None,
+        missed_ticks=end.missed_ticks if end else None,
+        ticks=len(seen.node.ticks),
+    )
+
+
+def _events(seen: Observation, name: str) -> list[Event]:
+    return [event for rank in seen.ranks for event in rank.events if event.name == name]
+
+
+def _training(seen: Observation) -> Training | None:
+    trained = _events(seen, "trained")
+    if not trained:
+        return None
+    first = trained[0].fields
+    losses = [first.get("loss_first"), first.get("loss_last")]
+    loss_first, loss_last = (loss if isinstance(loss, float) else None for loss in losses)
+    digests = {event.fields.get("weights_digest") for event in trained}
+    return Training(
+        loss_first=loss_first,
+        loss_last=loss_last,
+        weights_changed=all(bool(event.fields.get("weights_changed")) for event in trained),
+        ranks_agree=len(digests) == 1 and len(trained) == len(seen.ranks),
+    )
+
+
+def _quarantined(seen: Observation) -> tuple[Quarantined, ...]:
+    named = {
+        str(event.fields.get("file")): str(event.fields.get("why"))
+        for event in _events(seen, "quarantine")
+    }
+    return tuple(Quarantined(file=file, why=why) for file, why in sorted(named.items()))
+
+
+def _partial(seen: Observation) -> str | None:
+    if seen.outcome is None:
+        return "it was not finished" if seen.started else "it was not run"
+    if seen.outcome.error is not None:
+        return seen.outcome.error.splitlines()[0]
+    if seen.outcome.partial is not None:
+        return seen.outcome.partial
+    return "; ".join(seen.problems) or None

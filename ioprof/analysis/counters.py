@@ -1,0 +1,103 @@
+"""Cumulative counters of one node's record, and what they grew by between two moments."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ioprof.record.reading import Series
+from ioprof.record.store import NodeRecord
+
+Floats = npt.NDArray[np.float64]
+
+_LATE_INTERVALS = 12
+"""A series that is silent for so many intervals at an edge was not there."""
+
+
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """What a counter grew by; None with the reason where it cannot be told."""
+
+    value: float | None
+    reason: str | None = None
+
+
+class CounterLog:
+    """All series of a node, by source, instance and name, on the node's monotonic clock."""
+
+    def __init__(self, node: NodeRecord) -> None:
+        self._interval_s = node.header.interval_s
+        self._series = {series.id: series for series in node.series}
+        rows: dict[int, list[tuple[float, tuple[float, ...], tuple[float, ...]]]] = {}
+        for tick in node.ticks:
+            for values in tick.values:
+                rows.setdefault(values.id, []).append(
+                    (tick.t_s, _floats(values.counters), _floats(values.gauges))
+                )
+        self._times = {id: np.array([row[0] for row in found]) for id, found in rows.items()}
+        self._counters = {id: np.array([row[1] for row in found]) for id, found in rows.items()}
+        self._gauges = {id: np.array([row[2] for row in found]) for id, found in rows.items()}
+        self._reasons = {one.source: one.reason for one in node.unavailable}
+
+    def instances(self, source: str) -> tuple[Series, ...]:
+        """Every instance of a source that was seen, in the order of their declaration."""
+        found = (s for s in self._series.values() if s.source == source and s.id in self._times)
+        return tuple(sorted(found, key=lambda series: series.id))
+
+    def why_missing(self, source: str) -> str:
+        """Why nothing of a source was recorded."""
+        exact = self._reasons.get(source)
+        if exact is not None:
+            return exact
+        near = [reason for name, reason in self._reasons.items() if name.startswith(source)]
+        return near[0] if near else f"{source} was not recorded"
+
+    def counter(self, series: Series, name: str) -> tuple[Floats, Floats]:
+        """Times and cumulative values; NaN where the kernel keeps none."""
+        column = series.counters.index(name)
+        return self._times[series.id], self._counters[series.id][:, column]
+
+    def gauge(self, series: Series, name: str) -> tuple[Floats, Floats]:
+        """Times and values of a gauge; NaN where there was none."""
+        column = series.gauges.index(name)
+        return self._times[series.id], self._gauges[series.id][:, column]
+
+    def growth(
+        self, source: str, instance: str, name: str, *, start_s: float, end_s: float, whole: bool
+    ) -> Growth:
+        """What a counter grew by from `start_s` to `end_s`.
+
+        With `whole`, from the last look before to the first look after, so that nothing that
+        happened in the span is missed; else interpolated between looks, for rates.
+        """
+        series = next((s for s in self.instances(source) if s.instance == instance), None)
+        if series is None or name not in series.counters:
+            return Growth(value=None, reason=self.why_missing(source))
+        times, values = self.counter(series, name)
+        known = ~np.isnan(values)
+        if not known.any():
+            return Growth(value=None, reason=f"this kernel does not keep {name} for {instance}")
+        times, values = times[known], values[known]
+        slack_s = _LATE_INTERVALS * self._interval_s
+        if times[0] > start_s + slack_s or times[-1] < end_s - slack_s:
+            return Growth(value=None, reason=f"{instance} was not seen for the whole window")
+        first = max(0, int(np.searchsorted(times, start_s, side="right")) - 1)
+        last = min(len(times) - 1, int(np.searchsorted(times, end_s, side="left")))
+        if np.any(np.diff(values[first : last + 1]) < 0):
+            return Growth(value=None, reason=f"{name} of {instance} was reset during the window")
+        if whole:
+            return Growth(value=float(values[last] - values[first]))
+        at_start, at_end = np.interp([start_s, end_s], times, values)
+        return Growth(value=float(at_end - at_start))
+
+
+def _floats(values: tuple[float | None, ...]) -> tuple[float, ...]:
+    return tuple(float("nan") if value is None else float(value) for value in values)
+
+
+def total(growths: list[Growth]) -> Growth:
+    """The sum; None as soon as one part is missing, for a sum of some is none of all."""
+    for growth in growths:
+        if growth.value is None:
+            return growth
+    return Growth(value=sum(growth.value or 0.0 for growth in growths))

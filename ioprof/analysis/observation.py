@@ -1,0 +1,87 @@
+"""One cell as it was recorded: plan, outcome, the node's counters, the ranks' marks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ioprof.analysis.counters import CounterLog
+from ioprof.analysis.window import Stepping, stepping
+from ioprof.errors import RunFileError
+from ioprof.record.store import (
+    NodeRecord,
+    RankRecord,
+    RunDirectory,
+    read_json,
+    read_node,
+    read_rank,
+)
+from ioprof.record.study import CellOutcome, CellPlan
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What is there of a cell; any part may be missing when the run ended badly."""
+
+    plan: CellPlan
+    outcome: CellOutcome | None
+    node: NodeRecord | None
+    log: CounterLog | None
+    ranks: tuple[RankRecord, ...]
+    stepping: Stepping | None
+    problems: tuple[str, ...]
+    """What could not be read, in words."""
+
+    @property
+    def started(self) -> bool:
+        """Whether the cell was begun at all."""
+        return self.outcome is not None or self.node is not None
+
+    @property
+    def span_s(self) -> tuple[float, float] | None:
+        """First epoch's start to the last step's end, drain included: all reads of the dataset."""
+        starts = [
+            event.t_s for rank in self.ranks for event in rank.events if event.name == "epoch_start"
+        ]
+        ends = [step.end_s for rank in self.ranks for step in rank.steps]
+        return (min(starts), max(ends)) if starts and ends else None
+
+    @property
+    def consumed_bytes(self) -> int | None:
+        """Stored bytes of every sample that was delivered, warm-up and drain included."""
+        sizes = [step.stored_bytes for rank in self.ranks for step in rank.steps]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if sizes and len(known) == len(sizes) else None
+
+
+def observe(run: RunDirectory, plan: CellPlan) -> Observation:
+    """Read what there is of a cell. Never raises for a cell that ended badly."""
+    problems: list[str] = []
+    outcome = None
+    if (run.cell(plan.id) / "cell.json").exists():
+        try:
+            outcome = read_json(run.cell(plan.id) / "cell.json", CellOutcome)
+        except RunFileError as error:
+            problems.append(str(error))
+    nodes = []
+    for path in run.node_files(plan.id):
+        try:
+            nodes.append(read_node(path))
+        except RunFileError as error:
+            problems.append(str(error))
+    ranks = []
+    for path in run.rank_files(plan.id):
+        try:
+            ranks.append(read_rank(path))
+        except RunFileError as error:
+            problems.append(str(error))
+    expected = plan.nodes * plan.accelerators_per_node
+    if outcome is not None and len(ranks) < expected:
+        problems.append(f"{expected - len(ranks)} of {expected} ranks left no marks")
+    return Observation(
+        plan=plan,
+        outcome=outcome,
+        node=nodes[0] if nodes else None,
+        log=CounterLog(nodes[0]) if nodes else None,
+        ranks=tuple(ranks),
+        stepping=stepping(tuple(ranks)),
+        problems=tuple(problems),
+    )

@@ -1,0 +1,151 @@
+"""Rates of one cell in its window, from the node's counters."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from ioprof.analysis.accounting import UNSEEN, account
+from ioprof.analysis.counters import CounterLog
+from ioprof.analysis.observation import Observation
+from ioprof.record.summary import Reconciliation, Window
+
+PEAK_WINDOWS = 10
+"""So many one-second windows are needed before a 99th percentile is given."""
+
+
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """Per second of stepping time. What is None has its reason, by the name it has in a summary."""
+
+    consumed_bytes_per_s: float | None = None
+    requested_bytes_per_s: float | None = None
+    storage_read_bytes_per_s: float | None = None
+    storage_read_source: str | None = None
+    peak_storage_read_bytes_per_s: float | None = None
+    reads_per_s: float | None = None
+    read_request_bytes: float | None = None
+    read_latency_s: float | None = None
+    cpu_busy: float | None = None
+    gpu_kernel_busy: float | None = None
+    io_pressure: float | None = None
+    reasons: dict[str, str] = {}
+
+
+def rates(
+    seen: Observation, *, top_devices: tuple[str, ...], reconciliation: Reconciliation | None
+) -> Rates:
+    """All rates of a cell. Empty, with the reason, for a cell without steps or without counters."""
+    if seen.stepping is None or seen.node is None or seen.log is None:
+        why = "the cell made no steps" if seen.stepping is None else "no counters were recorded"
+        return Rates(reasons=dict.fromkeys(Rates.__struct_fields__[:-1], why))
+    window = seen.stepping.window
+    found = account(
+        seen.node,
+        start_s=window.start_s,
+        end_s=window.end_s,
+        top_devices=top_devices,
+        whole=False,
+        log=seen.log,
+    )
+    reasons: dict[str, str] = {}
+    requested = found.requested_bytes
+    if reconciliation is not None and reconciliation.requested_bytes is None:
+        requested = None
+        reasons["requested_bytes_per_s"] = reconciliation.reasons.get("requested_bytes", UNSEEN)
+    consumed = seen.stepping.consumed_bytes
+    if consumed is None:
+        reasons["consumed_bytes_per_s"] = "the trainer did not say how large its samples are"
+    for name, key in (
+        ("requested_bytes_per_s", "requested_bytes"),
+        ("storage_read_bytes_per_s", "storage_read_bytes"),
+        ("storage_read_source", "storage_read_bytes"),
+        ("reads_per_s", "storage_reads"),
+        ("read_request_bytes", "storage_reads"),
+        ("read_latency_s", "storage_read_time_s"),
+    ):
+        if key in found.reasons:
+            reasons.setdefault(name, found.reasons[key])
+    no_reads = "no read reached storage in the window"
+    if found.storage_reads == 0:
+        reasons |= {"read_request_bytes": no_reads, "read_latency_s": no_reads}
+    peak = _peak(seen.log, window, top_devices)
+    if peak is None:
+        reasons["peak_storage_read_bytes_per_s"] = (
+            f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "
+            "device counter"
+        )
+    host, host_reasons = _host(seen.log, window)
+    seconds = window.seconds
+    return Rates(
+        consumed_bytes_per_s=_per(consumed, seconds),
+        requested_bytes_per_s=_per(requested, seconds),
+        storage_read_bytes_per_s=_per(found.storage_read_bytes, seconds),
+        storage_read_source=found.storage_source,
+        peak_storage_read_bytes_per_s=peak,
+        reads_per_s=_per(found.storage_reads, seconds),
+        read_request_bytes=_per(found.storage_read_bytes, found.storage_reads),
+        read_latency_s=_per(found.storage_read_time_s, found.storage_reads),
+        reasons=reasons | host_reasons,
+        **host,
+    )
+
+
+def _per(value: float | None, by: float | None) -> float | None:
+    return None if value is None or not by else value / by
+
+
+def _peak(log: CounterLog, window: Window, top_devices: tuple[str, ...]) -> float | None:
+    edges = np.arange(window.start_s, window.end_s, 1.0)
+    # With pauses between epochs a second is not a second of stepping.
+    paused = window.end_s - window.start_s - window.seconds > 0.5
+    if len(edges) <= PEAK_WINDOWS or paused:
+        return None
+    sums = np.zeros(len(edges) - 1)
+    series = [s for s in log.instances("block.diskstats") if s.instance in top_devices]
+    for one in series:
+        times, values = log.counter(one, "read_bytes_total")
+        sums += np.diff(np.interp(edges, times, values))
+    if not series or bool(np.any(sums < 0)) or bool(np.any(np.isnan(sums))):
+        return None
+    return float(np.percentile(sums, 99))
+
+
+def _host(log: CounterLog, window: Window) -> tuple[dict[str, float | None], dict[str, str]]:
+    values: dict[str, float | None] = {}
+    reasons: dict[str, str] = {}
+
+    def grown(source: str, instance: str, name: str) -> float | None:
+        found = log.growth(
+            source, instance, name, start_s=window.start_s, end_s=window.end_s, whole=False
+        )
+        if found.reason:
+            reasons[source] = found.reason
+        return found.value
+
+    values["cpu_busy"] = _per(
+        grown("cpu", "cpus", "busy_seconds_total"), grown("cpu", "cpus", "total_seconds_total")
+    )
+    stalled = grown("pressure.io", "host", "stall_some_seconds_total")
+    values["io_pressure"] = _per(stalled, window.end_s - window.start_s)
+    values["gpu_kernel_busy"] = _gpu_busy(log, window)
+    named = {
+        "cpu_busy": reasons.get("cpu"),
+        "io_pressure": reasons.get("pressure.io"),
+        "gpu_kernel_busy": log.why_missing("nvml"),
+    }
+    missing = {k: v or "not recorded" for k, v in named.items() if values[k] is None}
+    return values, missing
+
+
+def _gpu_busy(log: CounterLog, window: Window) -> float | None:
+    """Mean over all GPUs of the kernel-busy share in the window."""
+    means = []
+    for series in log.instances("nvml"):
+        if "gpu_kernel_busy" not in series.gauges:
+            continue
+        times, values = log.gauge(series, "gpu_kernel_busy")
+        inside = values[(times >= window.start_s) & (times <= window.end_s)]
+        inside = inside[~np.isnan(inside)]
+        if len(inside):
+            means.append(float(inside.mean()))
+    return sum(means) / len(means) if means else None

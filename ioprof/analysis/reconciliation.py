@@ -1,0 +1,110 @@
+"""Three counts of the same bytes, side by side, and why they differ when they do."""
+
+from __future__ import annotations
+
+from ioprof.analysis.accounting import UNSEEN, Accounting, account
+from ioprof.analysis.observation import Observation
+from ioprof.record.summary import Reconciliation
+from ioprof.units import format_bytes, format_percent
+
+TOLERANCE = 0.05
+_UNSEEN_BELOW = 0.95
+_SERVED_BELOW = 0.5
+
+
+def reconcile(
+    seen: Observation, *, top_devices: tuple[str, ...]
+) -> tuple[Reconciliation, Accounting] | None:
+    """The bytes of the whole cell, first read to last; None when it left no counters or marks."""
+    span = seen.span_s
+    if seen.node is None or span is None:
+        return None
+    found = account(
+        seen.node, start_s=span[0], end_s=span[1], top_devices=top_devices, log=seen.log
+    )
+    consumed = seen.consumed_bytes
+    requested = found.requested_bytes
+    reasons: dict[str, str] = {
+        name: found.reasons[name]
+        for name in ("requested_bytes", "storage_read_bytes")
+        if name in found.reasons
+    }
+    if requested is not None and consumed and requested < _UNSEEN_BELOW * consumed:
+        requested = None
+        reasons["requested_bytes"] = (
+            f"system calls show only {format_bytes(found.requested_bytes)} of the "
+            f"{format_bytes(consumed)} consumed: {UNSEEN}"
+        )
+    if consumed is None:
+        reasons["consumed_bytes"] = "the trainer did not say how large its samples are"
+    ratios = {
+        "requested_over_consumed": _ratio(requested, consumed),
+        "storage_over_consumed": _ratio(found.storage_read_bytes, consumed),
+    }
+    for name, ratio in ratios.items():
+        if ratio is None:
+            reasons[name] = "one of the two is not known, or nothing was consumed"
+    agrees = _agrees(ratios["requested_over_consumed"], ratios["storage_over_consumed"])
+    if agrees is None:
+        reasons["agrees"] = "fewer than two of the three counts are known"
+    reconciliation = Reconciliation(
+        consumed_bytes=consumed,
+        requested_bytes=_whole(requested),
+        storage_read_bytes=_whole(found.storage_read_bytes),
+        storage_scope=found.storage_scope,
+        agrees=agrees,
+        why=_why(seen, found, agrees=agrees, **ratios),
+        reasons=reasons,
+        **ratios,
+    )
+    return reconciliation, found
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _agrees(*ratios: float | None) -> bool | None:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return all(abs(ratio - 1) <= TOLERANCE for ratio in known) if known else None
+
+
+def _why(
+    seen: Observation,
+    found: Accounting,
+    *,
+    agrees: bool | None,
+    requested_over_consumed: float | None,
+    storage_over_consumed: float | None,
+) -> str:
+    if agrees is None:
+        return "Too little was counted to compare."
+    if agrees:
+        return "Consumed, requested and storage bytes agree within 5 %."
+    if storage_over_consumed is not None and storage_over_consumed < 1 - TOLERANCE:
+        share = format_percent(1 - storage_over_consumed)
+        asked = seen.plan.cache
+        if asked == "warm":
+            return f"The page cache served {share} of what was consumed, as asked for."
+        return f"Storage delivered {share} less than was consumed: a cache served the rest."
+    if storage_over_consumed is not None and storage_over_consumed > 1 + TOLERANCE:
+        own = _ratio(found.block_read_bytes, seen.consumed_bytes)
+        if own is not None and abs(own - 1) <= TOLERANCE:
+            return (
+                f"The device delivered {storage_over_consumed:.2f} times what was consumed, the "
+                f"processes' own block reads {own:.2f} times: others read from the device too."
+            )
+        return (
+            f"Storage delivered {storage_over_consumed:.2f} times what was consumed: readahead, "
+            "or whole blocks for small files."
+        )
+    if requested_over_consumed is not None and requested_over_consumed > 1 + TOLERANCE:
+        return (
+            f"The processes requested {requested_over_consumed:.2f} times what was consumed: they "
+            "read other files or pipes too, or read samples twice."
+        )
+    return "The counts differ by more than 5 %."

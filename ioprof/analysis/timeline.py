@@ -1,0 +1,124 @@
+"""Storage, accelerator and waiting on one clock, for a picture."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from ioprof.analysis.counters import CounterLog, Floats
+from ioprof.analysis.observation import Observation, observe
+from ioprof.record.step import Step
+from ioprof.record.store import RunDirectory, read_json
+from ioprof.record.study import Study
+
+_MOST_BINS = 400
+_TICKS_PER_BIN = 2
+"""A bin as short as a tick would show the sampler's jitter."""
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """Series over equal bins of a cell; None where nothing is known of a bin.
+
+    `t_s` is the middle of each bin, seconds since the first epoch began; `window` and `epochs`
+    are spans on the same axis. Shares are from 0 to 1, over all ranks.
+    """
+
+    cell_id: str
+    bin_s: float
+    t_s: list[float]
+    read_bytes_per_s: list[float | None]
+    reads_per_s: list[float | None]
+    accelerator_busy: list[float | None]
+    accelerator_busy_source: str
+    data_wait: list[float | None]
+    window: tuple[float, float]
+    epochs: list[tuple[float, float]]
+    read_source: str | None
+
+
+def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
+    """The timeline of a cell; None when it left too little to draw."""
+    study = read_json(run.study, Study)
+    plan = next((cell for cell in study.cells if cell.id == cell_id), None)
+    if plan is None:
+        return None
+    seen = observe(run, plan)
+    if seen.stepping is None or seen.log is None or seen.span_s is None or seen.node is None:
+        return None
+    start_s, end_s = seen.span_s
+    bin_s = max(_TICKS_PER_BIN * seen.node.header.interval_s, (end_s - start_s) / _MOST_BINS)
+    count = int((end_s - start_s) / bin_s)
+    if count < 1:
+        return None
+    edges = start_s + bin_s * np.arange(count + 1)
+    gpu = _gpu_busy(seen.log, edges)
+    steps = [step for rank in seen.ranks for step in rank.steps if step.phase == "steady"]
+    busy = _share(steps, edges, ranks=len(seen.ranks), what="busy")
+    top = study.top_devices
+    return Timeline(
+        cell_id=cell_id,
+        bin_s=bin_s,
+        t_s=[float(t) for t in edges[:-1] - start_s + bin_s / 2],
+        read_bytes_per_s=_rate(seen.log, top, "read_bytes_total", edges),
+        reads_per_s=_rate(seen.log, top, "read_operations_total", edges),
+        accelerator_busy=gpu or busy,
+        accelerator_busy_source="NVML" if gpu else "step marks",
+        data_wait=_share(steps, edges, ranks=len(seen.ranks), what="wait"),
+        window=(seen.stepping.window.start_s - start_s, seen.stepping.window.end_s - start_s),
+        epochs=_epochs(seen, start_s),
+        read_source=f"block.diskstats {' + '.join(top)} (wire)" if top else None,
+    )
+
+
+def _rate(
+    log: CounterLog, top_devices: tuple[str, ...], name: str, edges: Floats
+) -> list[float | None]:
+    """Sum over the top devices; a bin in which a counter fell, or that was not seen, is a gap."""
+    total = np.zeros(len(edges) - 1)
+    series = [s for s in log.instances("block.diskstats") if s.instance in top_devices]
+    for one in series:
+        times, values = log.counter(one, name)
+        at_edges = np.interp(edges, times, values, left=np.nan, right=np.nan)
+        total += np.diff(at_edges) / np.diff(edges)
+    if not series:
+        total[:] = np.nan
+    total[total < 0] = np.nan
+    return _listed(total)
+
+
+def _share(steps: list[Step], edges: Floats, *, ranks: int, what: str) -> list[float | None]:
+    """Share of each bin that ranks spent waiting for data, or at work, by their step marks."""
+    spans = []
+    for step in steps:
+        waited_s = step.wait_s or 0.0
+        middle_s = step.start_s + waited_s
+        spans.append((step.start_s, middle_s) if what == "wait" else (middle_s, step.end_s))
+    covered = np.zeros(len(edges) - 1)
+    for begin, end in spans:
+        inside = np.minimum(end, edges[1:]) - np.maximum(begin, edges[:-1])
+        covered += np.clip(inside, 0.0, None)
+    width = edges[1] - edges[0]
+    return _listed(np.clip(covered / (width * max(1, ranks)), 0.0, 1.0))
+
+
+def _gpu_busy(log: CounterLog, edges: Floats) -> list[float | None]:
+    """Mean over GPUs of the kernel-busy share; empty when there is no GPU."""
+    means = []
+    for series in log.instances("nvml"):
+        if "gpu_kernel_busy" in series.gauges:
+            times, values = log.gauge(series, "gpu_kernel_busy")
+            middle = (edges[:-1] + edges[1:]) / 2
+            means.append(np.interp(middle, times, values, left=np.nan, right=np.nan))
+    return _listed(np.mean(means, axis=0)) if means else []
+
+
+def _epochs(seen: Observation, start_s: float) -> list[tuple[float, float]]:
+    events = seen.ranks[0].events
+    begins = [e.t_s - start_s for e in events if e.name == "epoch_start"]
+    ends = [e.t_s - start_s for e in events if e.name == "epoch_end"]
+    return list(zip(begins, ends, strict=False))
+
+
+def _listed(values: npt.NDArray[np.float64]) -> list[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]
