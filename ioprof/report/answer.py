@@ -34,6 +34,11 @@ def count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}s"
 
 
+def share(value: float | None) -> str:
+    """A fraction as per cent, with a decimal where rounding would make nothing of it."""
+    return format_percent(value, digits=1 if value is not None and 0 < abs(value) < 0.0995 else 0)
+
+
 def verdict_phrase(verdict: str) -> str:
     """A verdict as half a sentence."""
     return _VERDICTS.get(verdict, verdict)
@@ -97,7 +102,7 @@ def answer(summary: Summary) -> str:
     cell = best_cell(summary, topology=demand.topology)
     if cell is None:
         return f"{needs}; no cell read from storage with that many."
-    au = "" if cell.au is None else f" (AU {format_percent(cell.au)})"
+    au = "" if cell.au is None else f" (AU {share(cell.au)})"
     if cell.storage_read_bytes_per_s is None:
         came = f"what storage delivered is not known{au}"
     else:

@@ -30,9 +30,8 @@ def paragraph(text: str, *, first: str = "", rest: str | None = None) -> list[st
     """
     indent = " " * len(first) if rest is None else rest
     room = WIDTH - max(len(first), len(indent))
-    glued = _BEFORE_UNIT.sub(_GLUE, " ".join(one_line(word) for word in text.split()))
     lines = textwrap.wrap(
-        " ".join(shorten(word, room) for word in glued.split(" ")),
+        " ".join(shorten(word, room) for word in words(text)),
         WIDTH,
         initial_indent=first,
         subsequent_indent=indent,
@@ -40,6 +39,13 @@ def paragraph(text: str, *, first: str = "", rest: str | None = None) -> list[st
         break_on_hyphens=False,
     )
     return [line.replace(_GLUE, " ") for line in lines] or [first.rstrip()]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, cleaned for one line; a number and its unit are one word, glued by a
+    no-break space."""
+    clean = " ".join(one_line(word) for word in text.split())
+    return _BEFORE_UNIT.sub(_GLUE, clean).split(" ")
 
 
 def one_line(text: str) -> str:

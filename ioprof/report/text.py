@@ -12,6 +12,7 @@ from ioprof.report.answer import (
     bare,
     emulation,
     no_storage_ceiling,
+    share,
     stages,
     storage_ceiling,
     synthetic_step_s,
@@ -92,7 +93,7 @@ def _cells(summary: Summary) -> list[str]:
     rows = [
         (
             _name(cell),
-            format_percent(cell.au),
+            share(cell.au),
             format_rate(cell.samples_per_s.median if cell.samples_per_s else None),
             _spread(cell),
             f"{cell.window.steps}/{format_seconds(cell.window.seconds)}"
@@ -326,7 +327,7 @@ def _reasons(reasons: dict[str, dict[str, str]], names: tuple[str, ...]) -> list
             if name in why:
                 concerned.setdefault((name, bare(why[name])), []).append(who)
     lines: list[str] = []
-    for (name, reason), who in list(concerned.items())[:_FOOTNOTES]:
-        whom = who[0] if len(who) == 1 else f"{len(who)} rows"
+    for (name, reason), rows in list(concerned.items())[:_FOOTNOTES]:
+        whom = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
         lines += paragraph(f"{MISSING} {name} of {whom}: {reason}.", first="  ", rest="    ")
     return lines

@@ -19,7 +19,7 @@ from ioprof.report.answer import (
 )
 from ioprof.report.figure import Figure
 from ioprof.report.figures.caption import caption, window_of
-from ioprof.report.figures.scale import Scale, bandwidth_scale, ticks_of_accelerators
+from ioprof.report.figures.scale import Scale, bandwidth_scale, heights, ticks_of_accelerators
 from ioprof.report.figures.sheet import Message, Sheet, label, missing
 from ioprof.report.figures.style import Theme, colour, loaders_of, mark
 from ioprof.units import format_bandwidth, format_percent
@@ -39,7 +39,9 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
     tops += [one.required_read_bytes_per_s.high or _need(one) for one in asked]
     highest = max(tops, default=0.0)
     drawn = ceiling if ceiling is not None and ceiling <= _FAR * max(highest, 1.0) else None
-    scale = bandwidth_scale(max(highest, drawn or 0.0))
+    if drawn is not None:
+        tops.append(drawn)
+    scale = bandwidth_scale(max(tops, default=0.0))
     message = Message(
         name="bandwidth-vs-accelerators",
         title=answer(summary),
@@ -47,9 +49,10 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
         alt=_alt(asked, cells),
     )
     legend = _legend(summary, asked, cells, drawn, theme)
-    sheet = Sheet(message, theme=theme, plot_in=3.4, legend=legend)
+    sheet = Sheet(message, theme=theme, plot_in=3.4, axis_in=0.62, legend=legend)
     axes = sheet.axes()[0]
-    _frame(axes, asked, cells, scale, max(highest, drawn or 0.0))
+    _frame(axes, asked, cells, scale)
+    heights(axes, [value / scale.unit for value in tops])
     if drawn is not None:
         axes.axhline(
             drawn / scale.unit, color=theme.ceiling, linewidth=1.6, linestyle=(0, (1, 1.5))
@@ -82,13 +85,10 @@ def _count(cell: CellSummary) -> int:
     return cell.nodes * cell.accelerators_per_node
 
 
-def _frame(
-    axes: Axes, asked: list[Demand], cells: list[CellSummary], scale: Scale, highest: float
-) -> None:
-    counts = sorted({*(one.accelerators for one in asked), *map(_count, cells)})
-    ticks_of_accelerators(axes, counts)
-    axes.set_ylim(0, max(highest / scale.unit, 1e-3) * 1.14)
-    axes.set_xlabel("accelerators")
+def _frame(axes: Axes, asked: list[Demand], cells: list[CellSummary], scale: Scale) -> None:
+    places = [(one.accelerators, one.topology) for one in asked]
+    ticks_of_accelerators(axes, places + [(_count(cell), cell.topology) for cell in cells])
+    axes.set_xlabel("accelerators (topology: nodes x accelerators per node)")
     axes.set_ylabel(f"bandwidth ({scale.name})")
 
 
@@ -97,7 +97,17 @@ def _draw_demand(axes: Axes, asked: list[Demand], scale: Scale, theme: Theme) ->
         return
     counts = [one.accelerators for one in asked]
     needs = [_need(one) / scale.unit for one in asked]
-    axes.plot(counts, needs, color=theme.demand, linewidth=2.0, marker="_", markersize=14)
+    axes.plot(counts, needs, color=theme.demand, linewidth=2.0, marker="_", markersize=14, mew=2)
+    for one, need in zip(asked, needs, strict=True):
+        axes.annotate(
+            format_bandwidth(_need(one)),
+            (one.accelerators, need),
+            xytext=(-9, 5),
+            textcoords="offset points",
+            ha="right",
+            fontsize=9,
+            color=theme.ink,
+        )
     ranges = [
         (one.accelerators, one.required_read_bytes_per_s.low, one.required_read_bytes_per_s.high)
         for one in asked
@@ -170,23 +180,31 @@ def _legend(
             Line2D([], [], color=theme.ceiling, linewidth=1.6, linestyle=(0, (1, 1.5)), label=text)
         )
     for loader in loaders_of(summary):
-        hue, shape = colour(summary, loader, theme), mark(summary, loader)
-        for filled, role in ((True, "cold"), (True, "as-found"), (False, "warm")):
-            if any(cell.loader == loader and cell.role == role for cell in cells):
-                handles.append(
-                    Line2D(
-                        [],
-                        [],
-                        linestyle="none",
-                        marker=shape,
-                        markersize=7,
-                        color=hue,
-                        markerfacecolor=hue if filled else theme.paper,
-                        markeredgewidth=1.5,
-                        label=f"{label(loader)}, {role}",
-                    )
-                )
+        if any(cell.loader == loader for cell in cells):
+            hue = colour(summary, loader, theme)
+            handles.append(_point(mark(summary, loader), hue, hue, label(loader)))
+    if any(cell.role in FROM_STORAGE for cell in cells):
+        roles = " / ".join(role for role in FROM_STORAGE if any(c.role == role for c in cells))
+        text = f"filled: {roles}, read from storage"
+        handles.append(_point("o", theme.muted, theme.muted, text))
+    if any(cell.role == "warm" for cell in cells):
+        text = "hollow: warm, consumed from the page cache"
+        handles.append(_point("o", theme.muted, theme.paper, text))
     return handles
+
+
+def _point(shape: str, edge: str, face: str, text: str) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        linestyle="none",
+        marker=shape,
+        markersize=7,
+        color=edge,
+        markerfacecolor=face,
+        markeredgewidth=1.5,
+        label=text,
+    )
 
 
 def _caption(
@@ -198,10 +216,7 @@ def _caption(
         storage = f"No storage ceiling is claimed: {why}."
     elif ceiling is not None and drawn is None:
         storage = f"The storage ceiling, {format_bandwidth(ceiling)} (fio), lies above the plot."
-    roles = {cell.role in FROM_STORAGE for cell in cells}
     parts = [
-        "Filled: read from storage." if True in roles else None,
-        "Hollow: consumed from the page cache." if False in roles else None,
         "Bars and band: 95 % interval." if cells else None,
         window_of(cells),
         storage,

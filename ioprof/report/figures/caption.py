@@ -9,7 +9,7 @@ from ioprof.units import format_seconds
 
 
 def caption(*parts: str | None, emulated: str | None) -> str:
-    """The parts that are there, one after the other; that the accelerator is emulated comes first."""
+    """The parts that are there, in order, after the one that says what is emulated."""
     said = [f"{emulated}." if emulated else None, *parts]
     return " ".join(part for part in said if part)
 

@@ -18,7 +18,7 @@ from matplotlib.font_manager import FontProperties
 
 from ioprof.report.figure import Figure
 from ioprof.report.figures.style import Theme
-from ioprof.report.layout import one_line, shorten
+from ioprof.report.layout import one_line, shorten, words
 
 WIDTH_IN = 8.0
 _MARGIN_IN = 0.22
@@ -180,7 +180,7 @@ class Sheet:
         renderer = self._canvas.canvas.get_renderer()
         room = (WIDTH_IN - 2 * _MARGIN_IN) * _DPI
         lines: list[str] = []
-        for word in (shorten(one_line(word), 60) for word in text.split()):
+        for word in (shorten(word, 60) for word in words(text)):
             longer = f"{lines[-1]} {word}" if lines else word
             width, _, _ = renderer.get_text_width_height_descent(longer, font, ismath=False)
             if lines and width <= room:
@@ -205,6 +205,9 @@ def label(text: str, width: int = 34) -> str:
 
 def missing(axes: Axes, text: str, theme: Theme) -> None:
     """Say inside empty axes what is not there and why."""
+    axes.grid(visible=False)
+    axes.set_xticks([])
+    axes.set_yticks([])
     axes.text(
         0.5,
         0.5,
