@@ -60,9 +60,9 @@ def observe(files: Files, *, max_files: int = 2000) -> Residency:
     None with the reason as soon as the kernel refuses to tell it for any of them.
     """
     count = min(len(files), max_files)
-    chosen = np.linspace(0, len(files) - 1, count).round().astype(int) if count else []
+    chosen: list[int] = np.linspace(0, max(0, len(files) - 1), count).round().astype(int).tolist()
     with ThreadPoolExecutor(_THREADS) as pool:
-        seen = [pages for pages in pool.map(lambda i: _look(files, int(i)), chosen) if pages]
+        seen = [pages for pages in pool.map(lambda i: _look(files, i), chosen) if pages]
     refused = next((pages for pages in seen if pages.resident is None), None)
     total = sum(pages.total for pages in seen)
     resident = sum(pages.resident or 0 for pages in seen)

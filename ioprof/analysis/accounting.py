@@ -11,6 +11,7 @@ from ioprof.record.store import NodeRecord
 from ioprof.units import format_bytes, format_percent
 
 UNSEEN = "pages were mapped (mmap) or read through io_uring, and no system call shows such reads"
+_UNSEEN_BELOW = 0.95
 _MAPPED_SHARE = 1.05
 _MAPPED_SLACK_BYTES = 1 << 20
 _CACHE_SERVED_ABOVE = 0.5
@@ -50,10 +51,14 @@ def account(
     start_s: float,
     end_s: float,
     top_devices: tuple[str, ...],
+    consumed_bytes: float | None = None,
     whole: bool = True,
     log: CounterLog | None = None,
 ) -> Accounting:
     """Account for the span; `whole` takes the looks around it, else it is interpolated.
+
+    Requested bytes are None when system calls cannot have seen all reads: they cover less than
+    `consumed_bytes` or, where that is not known, less than the block layer fetched.
 
     `top_devices` are the devices that the dataset's mount is on. Without any, the block layer's
     own account of the process tree is taken, and where that stays at zero (FUSE, network
@@ -79,9 +84,9 @@ def account(
         if found.reason is not None
     }
     asked = requested.value
-    if asked is not None and block.value is not None and _exceeds(block.value, asked):
+    if asked is not None and not _covers(asked, consumed=consumed_bytes, fetched=block.value):
+        reasons["requested_bytes"] = f"system calls show only {format_bytes(asked)}: {UNSEEN}"
         asked = None
-        reasons["requested_bytes"] = UNSEEN
     served = _cache_served(asked, storage.bytes.value)
     if served is None:
         reasons["cache_served"] = reasons.get("requested_bytes") or reasons.get(
@@ -136,9 +141,12 @@ def _storage(
     return _Storage(bytes=none, reads=none, read_time_s=none, source=None, scope=None)
 
 
-def _exceeds(block_bytes: float, requested_bytes: float) -> bool:
-    """Whether more was fetched for the processes than they asked for, beyond readahead."""
-    return block_bytes > _MAPPED_SHARE * requested_bytes + _MAPPED_SLACK_BYTES
+def _covers(requested: float, *, consumed: float | None, fetched: float | None) -> bool:
+    """Whether the bytes that system calls asked for can be all there were."""
+    if consumed is not None:
+        return requested >= _UNSEEN_BELOW * consumed
+    # Beyond readahead, nothing is fetched that nobody asked for.
+    return fetched is None or fetched <= _MAPPED_SHARE * requested + _MAPPED_SLACK_BYTES
 
 
 def _cache_served(requested: float | None, delivered: float | None) -> float | None:

@@ -24,7 +24,7 @@ _NO_METADATA = (
 def required_bytes_per_s(
     samples_per_s: float, *, at_au: float, stored_bytes: float, amplification: float = 1.0
 ) -> float:
-    """Bytes per second for accelerators that together consume `samples_per_s` when never waiting."""
+    """Bytes per second for accelerators that consume `samples_per_s` in all when never waiting."""
     return at_au * samples_per_s * stored_bytes * amplification
 
 

@@ -41,7 +41,7 @@ def _about_run(cell: CellSummary, seen: Observation) -> Iterator[Finding]:
             "caution",
             "partial",
             f"Cell {cell.id} did not run its course.",
-            evidence=cell.partial,
+            evidence=_sentence(cell.partial),
             remedy="Run it again before relying on its numbers.",
             cell=cell.id,
         )
@@ -55,8 +55,8 @@ def _about_bytes(cell: CellSummary) -> Iterator[Finding]:
             "cache-served",
             f"Cell {cell.id} was served from a cache: it says nothing about this storage.",
             evidence=(
-                f"storage delivered {format_bytes(bytes_.storage_read_bytes)} of the "
-                f"{format_bytes(bytes_.consumed_bytes)} consumed"
+                f"Storage delivered {format_bytes(bytes_.storage_read_bytes)} of the "
+                f"{format_bytes(bytes_.consumed_bytes)} consumed."
             ),
             remedy="Run it cold (--cache cold), on a dataset larger than the memory.",
             cell=cell.id,
@@ -66,17 +66,16 @@ def _about_bytes(cell: CellSummary) -> Iterator[Finding]:
             "invalid",
             "nothing-read",
             f"Cell {cell.id} read nothing.",
-            evidence="no byte was consumed, and storage delivered none",
+            evidence="No byte was consumed, and storage delivered none.",
             remedy="Check that the loader reads the dataset at all.",
             cell=cell.id,
         )
     elif bytes_ is not None and bytes_.agrees is False and cell.role in ("cold", "fetch"):
-        ratio = bytes_.storage_over_consumed or bytes_.requested_over_consumed
         yield _finding(
             "caution",
             "bytes-differ",
             f"The byte counts of cell {cell.id} differ by more than 5 %.",
-            evidence=f"{bytes_.why} ({ratio:.2f} of what was consumed)",
+            evidence=bytes_.why,
             remedy="Compare the three counts in the reconciliation table before using one.",
             cell=cell.id,
         )
@@ -89,11 +88,11 @@ def _about_cache(cell: CellSummary) -> Iterator[Finding]:
     share = format_percent(cache.observed_resident_fraction, digits=1)
     if cache.state == "unknown":
         what = f"Whether cell {cell.id} was {cache.asked} could not be observed."
-        evidence = "the kernel does not tell this user which pages are cached"
+        evidence = "The kernel does not tell this user which pages are cached."
         remedy = "Run as the owner of the files, or as root."
     else:
         what = f"Cell {cell.id} was asked to be {cache.asked} and was {cache.state}."
-        evidence = f"{share} of the dataset's pages were in the page cache at its start"
+        evidence = f"{share} of the dataset's pages were in the page cache at its start."
         remedy = (
             "End the programs that hold these files open or mapped."
             if cache.asked == "cold"
@@ -111,7 +110,7 @@ def _about_rest(cell: CellSummary) -> Iterator[Finding]:
                 "caution",
                 "missed-ticks",
                 f"The sampler of cell {cell.id} came late too often.",
-                evidence=f"{format_percent(share)} of its ticks were missed",
+                evidence=f"{format_percent(share)} of its ticks were missed.",
                 remedy="Leave it a CPU, or sample less often (--interval).",
                 cell=cell.id,
             )
@@ -121,7 +120,7 @@ def _about_rest(cell: CellSummary) -> Iterator[Finding]:
             "caution",
             "quarantined",
             f"{len(cell.quarantined)} samples of cell {cell.id} could not be decoded.",
-            evidence=f"{names}: {cell.quarantined[0].why}",
+            evidence=f"{names}: {cell.quarantined[0].why}.",
             remedy="Replace these files.",
             cell=cell.id,
         )
@@ -130,7 +129,7 @@ def _about_rest(cell: CellSummary) -> Iterator[Finding]:
             "invalid",
             "ranks-differ",
             f"The ranks of cell {cell.id} ended with different weights.",
-            evidence="their digests differ, or a rank did not say",
+            evidence="Their digests differ, or a rank did not say.",
             remedy="Look for an error in the log of the cell.",
             cell=cell.id,
         )
@@ -145,7 +144,7 @@ def dataset_findings(dataset: DatasetSummary, *, memory_bytes: int) -> Iterator[
             "caution",
             "quarantined",
             f"{dataset.quarantined_count:,} files of the dataset cannot be samples.",
-            evidence=f"{names}: {why}",
+            evidence=f"{names}: {why}.",
             remedy="All loaders leave them out; `ioprof dataset survey` lists them.",
             cell=None,
         )
@@ -155,7 +154,7 @@ def dataset_findings(dataset: DatasetSummary, *, memory_bytes: int) -> Iterator[
             "fits-in-memory",
             "The dataset fits in this node's memory.",
             evidence=(
-                f"{format_bytes(dataset.stored_bytes)} of data; cold cells evict it between epochs"
+                f"It holds {format_bytes(dataset.stored_bytes)}; cold cells evict it between epochs."
             ),
             remedy="A larger dataset shows the steady state of a training that does not fit.",
             cell=None,
@@ -165,7 +164,11 @@ def dataset_findings(dataset: DatasetSummary, *, memory_bytes: int) -> Iterator[
             "caution",
             "no-storage-counter",
             "What storage delivered could not be counted on this mount.",
-            evidence=dataset.mount.counter_note or "no counter source was found",
+            evidence=_sentence(dataset.mount.counter_note or "no counter source was found"),
             remedy="`ioprof doctor --data DIR` says what is visible here and why.",
             cell=None,
         )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."

@@ -18,7 +18,7 @@ def headroom(
     amplification: float | None,
     at_au: float,
 ) -> Headroom:
-    """From the largest topology that was measured; accelerators beyond it are taken to run as those.
+    """From the largest topology that was measured; further accelerators are taken to run as those.
 
     When preparation on this client binds, storage was never driven to its limit, and none is
     claimed: the answer is then how many accelerators this client can feed.
@@ -54,7 +54,7 @@ def headroom(
 def _available(
     here: Sequence[Ceilings], *, stored_bytes: float, amplification: float
 ) -> tuple[float | None, str]:
-    """What storage can deliver: fio's measure, else what the same reads without decoding reached."""
+    """What storage can deliver: by fio, else by the same reads without decoding."""
     claimed = [c.storage_read_bytes_per_s for c in here if c.storage_read_bytes_per_s is not None]
     if claimed:
         return max(claimed), ""

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from ioprof.analysis.accounting import UNSEEN, Accounting, account
+from ioprof.analysis.accounting import Accounting, account
 from ioprof.analysis.observation import Observation
 from ioprof.record.summary import Reconciliation
-from ioprof.units import format_bytes, format_percent
+from ioprof.units import format_percent
 
 TOLERANCE = 0.05
-_UNSEEN_BELOW = 0.95
-_SERVED_BELOW = 0.5
 
 
 def reconcile(
     seen: Observation, *, top_devices: tuple[str, ...]
 ) -> tuple[Reconciliation, Accounting] | None:
-    """The bytes of the whole cell, first read to last; None when it left no counters or marks."""
+    """The bytes of the whole cell, first read to last.
+
+    None when it left no counters or marks, or reads nothing of the dataset.
+    """
     span = seen.span_s
-    if seen.node is None or span is None:
+    if seen.node is None or span is None or seen.plan.cache is None:
         return None
-    found = account(
-        seen.node, start_s=span[0], end_s=span[1], top_devices=top_devices, log=seen.log
-    )
     consumed = seen.consumed_bytes
+    found = account(
+        seen.node,
+        start_s=span[0],
+        end_s=span[1],
+        top_devices=top_devices,
+        consumed_bytes=consumed,
+        log=seen.log,
+    )
     requested = found.requested_bytes
     reasons: dict[str, str] = {
         name: found.reasons[name]
         for name in ("requested_bytes", "storage_read_bytes")
         if name in found.reasons
     }
-    if requested is not None and consumed and requested < _UNSEEN_BELOW * consumed:
-        requested = None
-        reasons["requested_bytes"] = (
-            f"system calls show only {format_bytes(found.requested_bytes)} of the "
-            f"{format_bytes(consumed)} consumed: {UNSEEN}"
-        )
     if consumed is None:
         reasons["consumed_bytes"] = "the trainer did not say how large its samples are"
     ratios = {
@@ -44,7 +44,11 @@ def reconcile(
     for name, ratio in ratios.items():
         if ratio is None:
             reasons[name] = "one of the two is not known, or nothing was consumed"
-    agrees = _agrees(ratios["requested_over_consumed"], ratios["storage_over_consumed"])
+    agrees = _agrees(
+        ratios["requested_over_consumed"],
+        # On a warm cell storage should deliver nothing: the share that it did is cache_served.
+        None if seen.plan.cache == "warm" else ratios["storage_over_consumed"],
+    )
     if agrees is None:
         reasons["agrees"] = "fewer than two of the three counts are known"
     reconciliation = Reconciliation(
@@ -83,12 +87,12 @@ def _why(
 ) -> str:
     if agrees is None:
         return "Too little was counted to compare."
-    if agrees:
+    warm = seen.plan.cache == "warm"
+    if agrees and not warm:
         return "Consumed, requested and storage bytes agree within 5 %."
     if storage_over_consumed is not None and storage_over_consumed < 1 - TOLERANCE:
         share = format_percent(1 - storage_over_consumed)
-        asked = seen.plan.cache
-        if asked == "warm":
+        if warm and agrees:
             return f"The page cache served {share} of what was consumed, as asked for."
         return f"Storage delivered {share} less than was consumed: a cache served the rest."
     if storage_over_consumed is not None and storage_over_consumed > 1 + TOLERANCE:

@@ -23,10 +23,11 @@ from ioprof.record.summary import (
     MountSummary,
     Summary,
 )
+from ioprof.units import format_percent
 
 _CLIENT_LIMITED = (
     "{loader} at {topology} was limited by this client, not by storage.",
-    "{busy} of the usable CPUs were busy while it prepared samples with nothing consuming them",
+    "{busy} of the usable CPUs were busy while it prepared samples that nothing consumed.",
     "Use more or faster CPUs, fewer accelerators per node, or a cheaper loader.",
 )
 
@@ -140,7 +141,7 @@ def _client_findings(bound: Bound, cells: tuple[CellSummary, ...]) -> Iterator[F
             level="caution",
             code="client-limited",
             what=what.format(loader=found.loader, topology=found.topology),
-            evidence=evidence.format(busy=f"{busy:.0%}".replace("%", " %")),
+            evidence=evidence.format(busy=format_percent(busy)),
             remedy=remedy,
         )
 

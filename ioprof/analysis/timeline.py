@@ -51,7 +51,7 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
     count = int((end_s - start_s) / bin_s)
     if count < 1:
         return None
-    edges = start_s + bin_s * np.arange(count + 1)
+    edges: Floats = np.linspace(start_s, start_s + bin_s * count, count + 1, dtype=np.float64)
     gpu = _gpu_busy(seen.log, edges)
     steps = [step for rank in seen.ranks for step in rank.steps if step.phase == "steady"]
     busy = _share(steps, edges, ranks=len(seen.ranks), what="busy")

@@ -12,7 +12,7 @@ import typer
 from ioprof.errors import EXIT_INTERRUPTED, MeasureError, UsageError
 
 if TYPE_CHECKING:
-    from ioprof.record.study import AcceleratorModel, ProfileConfig
+    from ioprof.record.study import AcceleratorModel, CacheState, ProfileConfig
 
 _DEFAULT_LOADERS = "torch-files,dali-files"
 _BATCH = {"cuda": 256, "emulated": 64, "cpu": 16}
@@ -164,12 +164,13 @@ def _loaders(text: str) -> tuple[str, ...]:
     return names
 
 
-def _caches(text: str) -> tuple[str, ...]:
+def _caches(text: str) -> tuple[CacheState, ...]:
+    known: dict[str, CacheState] = {"cold": "cold", "warm": "warm", "as-found": "as-found"}
     names = _list("--cache", text)
-    unknown = [name for name in names if name not in ("cold", "warm", "as-found")]
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageError(f"There is no cache state {unknown[0]!r}. Choose cold, warm or as-found.")
-    return names
+    return tuple(known[name] for name in names)
 
 
 def _topologies(topology: str | None, accelerators: str | None) -> tuple[str, ...]:
