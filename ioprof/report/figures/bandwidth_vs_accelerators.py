@@ -6,7 +6,6 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.transforms import ScaledTranslation
 
 from ioprof.record.summary import CellSummary, Demand, Summary
 from ioprof.report.answer import (
@@ -58,7 +57,7 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
             drawn / scale.unit, color=theme.ceiling, linewidth=1.6, linestyle=(0, (1, 1.5))
         )
     _draw_demand(axes, asked, scale, theme)
-    _draw_cells(axes, summary, cells, scale, theme)
+    _draw_cells(sheet, axes, summary, cells, scale)
     if not asked and not cells:
         missing(axes, "No bandwidth was measured in this run.", theme)
     return sheet.finish()
@@ -125,15 +124,15 @@ def _draw_demand(axes: Axes, asked: list[Demand], scale: Scale, theme: Theme) ->
 
 
 def _draw_cells(
-    axes: Axes, summary: Summary, cells: list[CellSummary], scale: Scale, theme: Theme
+    sheet: Sheet, axes: Axes, summary: Summary, cells: list[CellSummary], scale: Scale
 ) -> None:
+    theme = sheet.theme
     loaders = loaders_of(summary)
     for cell in cells:
         value = bandwidth(cell)
         if value is None:
             continue
-        offset = (loaders.index(cell.loader) - (len(loaders) - 1) / 2) * _STEP_PT / 72
-        shift = ScaledTranslation(offset, 0, axes.get_figure().dpi_scale_trans)
+        offset = (loaders.index(cell.loader) - (len(loaders) - 1) / 2) * _STEP_PT
         below, above = _spread(cell, value)
         hue = colour(summary, cell.loader, theme)
         axes.errorbar(
@@ -147,7 +146,7 @@ def _draw_cells(
             markersize=7,
             capsize=3,
             elinewidth=1.3,
-            transform=axes.transData + shift,
+            transform=sheet.beside(axes, offset),
             zorder=4,
         )
 

@@ -50,7 +50,7 @@ def ticks_of_accelerators(axes: Axes, topologies: Sequence[tuple[int, str]]) -> 
     low, high = min(names), max(names)
     if high / low >= _WIDE:
         axes.set_xscale("log", base=2)
-        axes.set_xlim(low / 1.4, high * 1.4)
+        axes.set_xlim(low / 1.8, high * 1.4)
     else:
         room = max((high - low) * 0.12, 0.5)
         axes.set_xlim(low - room, high + room)

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.font_manager import FontProperties
+from matplotlib.transforms import ScaledTranslation, Transform
 
 from ioprof.report.figure import Figure
 from ioprof.report.figures.style import Theme
@@ -28,7 +29,7 @@ _TITLE_PT = 13.0
 _TEXT_PT = 9.0
 _LINE = 1.38
 """Height of a line ÷ size of its letters."""
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "svg.hashsalt": "ioprof",
     "svg.fonttype": "path",
@@ -65,7 +66,7 @@ class Sheet:
         self.theme = theme
         self._left_in, self._right_in, self._plot_in = left_in, right_in, plot_in
         self._canvas = Canvas(figsize=(WIDTH_IN, 4.0), dpi=_DPI, facecolor=theme.paper)
-        FigureCanvasAgg(self._canvas)
+        self._agg = FigureCanvasAgg(self._canvas)
         with rc_context(_SETTINGS):
             title = self._wrapped(message.title, _TITLE_PT, "bold")
             caption = self._wrapped(message.caption, _TEXT_PT, "normal")
@@ -103,6 +104,10 @@ class Sheet:
                     axes.tick_params(labelbottom=False)
                 made.append(axes)
         return made
+
+    def beside(self, axes: Axes, points: float) -> Transform:
+        """Where the data of `axes` are, moved to the right by some points."""
+        return axes.transData + ScaledTranslation(points / 72, 0, self._canvas.dpi_scale_trans)
 
     def finish(self) -> Figure:
         """The figure as files: PNG at twice the nominal resolution, and SVG."""
@@ -155,7 +160,7 @@ class Sheet:
             )
             for text in key.get_texts():
                 text.set_parse_math(False)
-            box = key.get_window_extent(self._canvas.canvas.get_renderer())
+            box = key.get_window_extent(self._agg.get_renderer())
             if box.width / _DPI <= WIDTH_IN - 2 * _MARGIN_IN or columns == 1:
                 return key, box.height / _DPI + 0.06
             key.remove()
@@ -177,7 +182,7 @@ class Sheet:
     def _wrapped(self, text: str, size: float, weight: str) -> list[str]:
         """Lines no wider than the sheet, measured with the font they are drawn in."""
         font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
-        renderer = self._canvas.canvas.get_renderer()
+        renderer = self._agg.get_renderer()
         room = (WIDTH_IN - 2 * _MARGIN_IN) * _DPI
         lines: list[str] = []
         for word in (shorten(word, 60) for word in words(text)):
@@ -208,6 +213,7 @@ def missing(axes: Axes, text: str, theme: Theme) -> None:
     axes.grid(visible=False)
     axes.set_xticks([])
     axes.set_yticks([])
+    axes.spines[:].set_visible(False)
     axes.text(
         0.5,
         0.5,
