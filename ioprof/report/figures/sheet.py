@@ -66,7 +66,7 @@ class Sheet:
         self.theme = theme
         self._left_in, self._right_in, self._plot_in = left_in, right_in, plot_in
         self._canvas = Canvas(figsize=(WIDTH_IN, 4.0), dpi=_DPI, facecolor=theme.paper)
-        self._agg = FigureCanvasAgg(self._canvas)
+        self._agg: Any = FigureCanvasAgg(self._canvas)
         with rc_context(_SETTINGS):
             title = self._wrapped(message.title, _TITLE_PT, "bold")
             caption = self._wrapped(message.caption, _TEXT_PT, "normal")
