@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from ioprof.analysis.ceilings import Bound, References, bottleneck
 from ioprof.analysis.doubts import cell_findings
 from ioprof.analysis.estimate import estimate
 from ioprof.analysis.observation import Observation
-from ioprof.analysis.rates import rates
+from ioprof.analysis.rates import Rates, rates
 from ioprof.analysis.reconciliation import reconcile
 from ioprof.record.dataset import Quarantined
 from ioprof.record.step import Event
@@ -40,20 +42,18 @@ def cell_summary(
 ) -> CellSummary:
     """Everything the report says about one cell."""
     plan = seen.plan
-    found = reconcile(seen, top_devices=study.top_devices)
-    bytes_ = found[0] if found else None
+    bytes_ = reconcile(seen, top_devices=study.top_devices)
     measured = rates(seen, top_devices=study.top_devices, reconciliation=bytes_)
     stalls = _stalls(seen, references)
-    cache = cache_summary(seen)
-    blocks = seen.stepping.blocks if seen.stepping else None
-    fields = {
-        name: estimate(getattr(blocks, name)) if blocks else None
-        for name in ("samples_per_s", "step_s", "wait_s", "compute_s")
-    }
-    no_steps = "the cell made no steps" if blocks is None else "its steps were not timed"
-    reasons = {name: no_steps for name, value in fields.items() if value is None}
+    times, time_reasons = _times(seen)
     served, amplification, ratio_reasons = _ratios(plan.role, bytes_)
-    verdict = _verdict(seen, bytes_, bound=bound, references=references)
+    reasons = {
+        **measured.reasons,
+        **stalls.reasons,
+        **ratio_reasons,
+        **time_reasons,
+        "metadata_ops_per_s": f"{study.mount.filesystem} does not count metadata operations",
+    }
     summary = CellSummary(
         id=plan.id,
         topology=plan.topology,
@@ -63,45 +63,42 @@ def cell_summary(
         role=plan.role,
         repeat=plan.repeat,
         repeats=references.repeats(plan.topology, plan.loader, plan.role),
-        cache=cache,
+        cache=cache_summary(seen),
         accelerator=plan.accelerator,
         engine=plan.engine,
         window=seen.stepping.window if seen.stepping else None,
-        au=stalls.au,
-        data_stall_s=stalls.data_stall_s,
-        prep_stall_s=stalls.prep_stall_s,
-        fetch_stall_s=stalls.fetch_stall_s,
-        gpu_kernel_busy=measured.gpu_kernel_busy,
-        cpu_busy=measured.cpu_busy,
-        consumed_bytes_per_s=measured.consumed_bytes_per_s,
-        requested_bytes_per_s=measured.requested_bytes_per_s,
-        storage_read_bytes_per_s=measured.storage_read_bytes_per_s,
-        storage_read_source=measured.storage_read_source,
-        peak_storage_read_bytes_per_s=measured.peak_storage_read_bytes_per_s,
-        reads_per_s=measured.reads_per_s,
-        read_request_bytes=measured.read_request_bytes,
-        read_latency_s=measured.read_latency_s,
         metadata_ops_per_s=None,
         cache_served=served,
         read_amplification=amplification,
-        io_pressure=measured.io_pressure,
         sampler=_sampler(seen),
         reconciliation=bytes_,
         training=_training(seen),
         quarantined=_quarantined(seen),
-        verdict=verdict,
+        verdict=_verdict(seen, bytes_, bound=bound),
         partial=_partial(seen),
         findings=(),
-        reasons={
-            **measured.reasons,
-            **stalls.reasons,
-            **ratio_reasons,
-            **reasons,
-            "metadata_ops_per_s": f"{study.mount.filesystem} does not count metadata operations",
-        },
-        **fields,
+        reasons=reasons,
+        **times,
+        **_but_reasons(stalls),
+        **_but_reasons(measured),
     )
     return msgspec.structs.replace(summary, findings=cell_findings(summary, seen))
+
+
+def _times(seen: Observation) -> tuple[dict[str, Any], dict[str, str]]:
+    """Throughput and step times over the blocks of the window, and why one is missing."""
+    blocks = seen.stepping.blocks if seen.stepping else None
+    names = ("samples_per_s", "step_s", "wait_s", "compute_s")
+    found = {name: estimate(getattr(blocks, name)) if blocks else None for name in names}
+    why = "the cell made no steps" if blocks is None else "its steps were not timed"
+    return found, {name: why for name, value in found.items() if value is None}
+
+
+def _but_reasons(part: _Stalls | Rates) -> dict[str, Any]:
+    """The fields of a part of the summary, which bear the summary's own names."""
+    fields = msgspec.structs.asdict(part)
+    del fields["reasons"]
+    return fields
 
 
 def cache_summary(seen: Observation) -> CacheSummary:
@@ -175,9 +172,7 @@ def _ratios(
     return None, delivered / asked if asked else None, reasons
 
 
-def _verdict(
-    seen: Observation, bytes_: Reconciliation | None, *, bound: Bound, references: References
-) -> str:
+def _verdict(seen: Observation, bytes_: Reconciliation | None, *, bound: Bound) -> str:
     plan = seen.plan
     if seen.stepping is None:
         return "invalid"

@@ -153,9 +153,7 @@ def dataset_findings(dataset: DatasetSummary, *, memory_bytes: int) -> Iterator[
             "note",
             "fits-in-memory",
             "The dataset fits in this node's memory.",
-            evidence=(
-                f"It holds {format_bytes(dataset.stored_bytes)}; cold cells evict it between epochs."
-            ),
+            evidence=f"It holds {format_bytes(dataset.stored_bytes)}; cold cells evict it.",
             remedy="A larger dataset shows the steady state of a training that does not fit.",
             cell=None,
         )

@@ -10,9 +10,7 @@ from ioprof.units import format_percent
 TOLERANCE = 0.05
 
 
-def reconcile(
-    seen: Observation, *, top_devices: tuple[str, ...]
-) -> tuple[Reconciliation, Accounting] | None:
+def reconcile(seen: Observation, *, top_devices: tuple[str, ...]) -> Reconciliation | None:
     """The bytes of the whole cell, first read to last.
 
     None when it left no counters or marks, or reads nothing of the dataset.
@@ -51,7 +49,7 @@ def reconcile(
     )
     if agrees is None:
         reasons["agrees"] = "fewer than two of the three counts are known"
-    reconciliation = Reconciliation(
+    return Reconciliation(
         consumed_bytes=consumed,
         requested_bytes=_whole(requested),
         storage_read_bytes=_whole(found.storage_read_bytes),
@@ -61,7 +59,6 @@ def reconcile(
         reasons=reasons,
         **ratios,
     )
-    return reconciliation, found
 
 
 def _whole(value: float | None) -> int | None:

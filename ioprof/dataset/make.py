@@ -34,7 +34,7 @@ _TEXTURES = 4
 _QUALITY = 90
 _MOST_BYTES = 2_200_000
 _LEAST_BYTES = 3_000
-_GRAIN = 17.0
+_GRAIN = 22.0
 """Standard deviation of the noise; with the quality above it gives about 0.6 bytes per pixel."""
 _ASPECTS = ((4, 3), (4, 3), (3, 4), (3, 2), (1, 1))
 

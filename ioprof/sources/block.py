@@ -42,9 +42,9 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
         return [Unavailable(source="block.diskstats", reason=f"{path}: {error.strerror}")]
     found: list[Found] = []
     for device in stack.devices:
-        reason = _why_silent(device, rows, roots)
-        if reason is not None:
-            found.append(Unavailable(source=f"block.diskstats {device.name}", reason=reason))
+        silent = _why_silent(device, rows, roots)
+        if silent is not None:
+            found.append(Unavailable(source=f"block.diskstats {device.name}", reason=silent))
     if any(device.name in rows or device.paths for device in stack.devices):
         found.append(BlockSource(stack, roots=roots))
     return found

@@ -8,8 +8,10 @@ shards and the end of reading are ours and the same for every loader.
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -20,12 +22,22 @@ import torch
 import torch.utils.dlpack
 from nvidia.dali.pipeline import Pipeline
 
-from ioprof_pipelines.loaders.images import AREA, ASPECT, MEAN, STD, problem_of
+from ioprof_pipelines.loaders.images import (
+    AREA,
+    ASPECT,
+    MEAN,
+    STD,
+    problem_of,
+    rehearsal_jpeg,
+)
 from ioprof_pipelines.loaders.loader import Batch, Part
 from ioprof_pipelines.sharding import Indices, epoch_batches, most_samples
 
 fn: Any = nvidia.dali.fn
 types: Any = nvidia.dali.types
+
+Names = npt.NDArray[np.uint8]
+"""The bytes of one file's path."""
 
 
 class DaliFilesLoader:
@@ -40,7 +52,8 @@ class DaliFilesLoader:
         self._bad: dict[int, tuple[str, str]] = {}
         self._unnamed: list[tuple[str, str]] = []
         self._stopped = False
-        self._pipeline = self._built()
+        self._rehearse()
+        self._pipeline = self._built(self._next_names)
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Decoded, cropped, flipped, normalised batches."""
@@ -78,7 +91,7 @@ class DaliFilesLoader:
             bad=bad,
         )
 
-    def _next_names(self) -> list[npt.NDArray[np.uint8]]:
+    def _next_names(self) -> list[Names]:
         """Called by DALI ahead of each batch; StopIteration ends the epoch."""
         while True:
             if self._again:
@@ -106,9 +119,17 @@ class DaliFilesLoader:
         self._unnamed.extend(found.values())
         self._again.extendleft(reversed(self._under_way))
         self._under_way.clear()
-        self._pipeline = self._built()
+        self._pipeline = self._built(self._next_names)
 
-    def _built(self) -> Any:  # noqa: ANN401 - DALI is untyped
+    def _rehearse(self) -> None:
+        """Run the same graph once on a file of our own, outside the dataset."""
+        with NamedTemporaryFile(suffix=".JPEG") as file:
+            file.write(rehearsal_jpeg())
+            file.flush()
+            name = np.frombuffer(os.fsencode(file.name), dtype=np.uint8)
+            self._built(lambda: [name]).run()
+
+    def _built(self, source: Callable[[], list[Names]]) -> Any:  # noqa: ANN401 - DALI is untyped
         config, device = self._part.config, self._part.device
         on_gpu = device.type == "cuda"
         make: Any = Pipeline  # untyped in DALI
@@ -121,7 +142,7 @@ class DaliFilesLoader:
             prefetch_queue_depth=config.prefetch,
         )
         with pipeline:
-            names = fn.external_source(source=self._next_names, dtype=types.UINT8, batch=True)
+            names = fn.external_source(source=source, dtype=types.UINT8, batch=True)
             files = fn.io.file.read(names, dont_use_mmap=not config.mmap)
             pipeline.set_outputs(_augmented(files, mixed=on_gpu, side=config.image_size))
         pipeline.build()

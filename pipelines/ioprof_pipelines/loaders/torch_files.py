@@ -18,6 +18,7 @@ from ioprof_pipelines.loaders.images import (
     STD,
     decode_slowly,
     read_file,
+    rehearsal_jpeg,
 )
 from ioprof_pipelines.loaders.loader import Batch, Part
 from ioprof_pipelines.sharding import epoch_batches
@@ -45,8 +46,10 @@ class TorchFilesLoader:
         config = part.config
         self.prefetch_batches = config.prefetch * config.workers
         self._plan = _Plan(part)
+        images = _Images(part)
+        images.rehearse()
         self._loader: DataLoader[_Sample] = DataLoader(
-            _Images(part),
+            images,
             batch_sampler=self._plan,
             num_workers=config.workers,
             prefetch_factor=config.prefetch,
@@ -120,6 +123,10 @@ class _Images(Dataset[_Sample]):
 
     def __len__(self) -> int:
         return len(self._files)
+
+    def rehearse(self) -> None:
+        """Decode and transform once, in the process that the workers are forked from."""
+        self._transform(_decode(rehearsal_jpeg()))
 
     def __getitem__(self, index: int) -> _Sample:
         label = int(self._files.labels[index])
