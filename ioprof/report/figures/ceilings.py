@@ -84,22 +84,18 @@ def _rows(ceilings: tuple[Ceilings, ...]) -> list[Row]:
     for topology in dict.fromkeys(one.topology for one in ceilings):
         here = [one for one in ceilings if one.topology == topology]
         for stage in _STAGES:
-            groups: dict[Estimate, list[Ceilings]] = {}
-            for one in here:
-                value = stages(one)[stage]
-                if value is not None:
-                    groups.setdefault(value, []).append(one)
-            shared = len(groups) == 1 and stage != "prep"
-            for value, whose in groups.items():
-                rows.append(
-                    Row(
-                        topology=topology,
-                        stage=stage,
-                        loader=None if shared else ", ".join(one.loader for one in whose),
-                        value=value,
-                        limits=any(_limit(one) == stage for one in whose),
-                    )
+            known = [(one, value) for one in here if (value := stages(one)[stage]) is not None]
+            shared = stage != "prep" and len({value for _, value in known}) == 1
+            rows += [
+                Row(
+                    topology=topology,
+                    stage=stage,
+                    loader=None if shared else one.loader,
+                    value=value,
+                    limits=any(_limit(one) == stage for one in (here if shared else [one])),
                 )
+                for one, value in (known[:1] if shared else known)
+            ]
     return rows
 
 
@@ -123,11 +119,7 @@ def _title(ceilings: tuple[Ceilings, ...]) -> str:
     known = [one for one in ceilings if any(stages(one).values())]
     if not known:
         return "How fast each stage could go alone was not measured"
-    widest = _nodes_times(known[-1]), known[-1]
-    for one in known:
-        if _nodes_times(one) > widest[0]:
-            widest = _nodes_times(one), one
-    one = widest[1]
+    one = max(known, key=lambda c: (_accelerators(c), c.prep.median if c.prep else 0.0))
     lowest = stages(one).get(_limit(one))
     where = f"{one.topology} with {one.loader}"
     if lowest is None:
@@ -139,7 +131,7 @@ def _title(ceilings: tuple[Ceilings, ...]) -> str:
     return f"{where} is limited by {why}, at {_rate(lowest)} samples/s{could}"
 
 
-def _nodes_times(one: Ceilings) -> int:
+def _accelerators(one: Ceilings) -> int:
     nodes, _, each = one.topology.partition("x")
     return int(nodes) * int(each) if nodes.isdigit() and each.isdigit() else 0
 

@@ -144,7 +144,7 @@ def _draw_row(axes: Axes, place: int, row: Row, scale: Scale, theme: Theme) -> N
 def _sum(row: Row) -> str:
     """ "26 + 54 + 282 = 362 ms": the parts in the unit of the whole."""
     unit = seconds_scale(row.step_s)
-    digits = 0 if row.step_s / unit.unit >= 100 else 1 if row.step_s / unit.unit >= 10 else 2
+    digits = 2 if unit.name == "s" else 1 if row.step_s / unit.unit < 100 else 0
     parts = [row.parts_s[stage] for stage in _STAGES]
     known = ["–" if part is None else f"{part / unit.unit:.{digits}f}" for part in parts]
     shown = known if row.from_storage else known[:2]

@@ -1,0 +1,132 @@
+"""The report as one HTML file: no request, no script, light and dark, fit for paper."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from ioprof.record.summary import Ceilings, CellSummary, Summary
+from ioprof.report.answer import (
+    all_findings,
+    answer,
+    emulation,
+    no_storage_ceiling,
+    share,
+    stages,
+    storage_ceiling,
+    synthetic_step_s,
+    trained_cells,
+)
+from ioprof.report.figure import Figure
+from ioprof.units import (
+    MISSING,
+    format_bandwidth,
+    format_bytes,
+    format_memory,
+    format_percent,
+    format_rate,
+    format_seconds,
+)
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure in both themes, as data URIs."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    light: str
+    dark: str
+
+
+def render(summary: Summary, light: list[Figure], dark: list[Figure]) -> str:
+    """The whole page. `light` and `dark` are the same figures in the two themes."""
+    environment = Environment(
+        loader=PackageLoader("ioprof.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        bandwidth=format_bandwidth,
+        bytes=format_bytes,
+        memory=format_memory,
+        percent=format_percent,
+        rate=format_rate,
+        seconds=format_seconds,
+        share=share,
+    )
+    cells = trained_cells(summary)
+    return environment.get_template("report.html.j2").render(
+        summary=summary,
+        answer=answer(summary),
+        headroom=_sentence(summary.headroom.sentence),
+        emulated=emulation(summary),
+        findings=all_findings(summary),
+        cells=cells,
+        compute_s={cell.id: synthetic_step_s(summary, cell.topology) for cell in cells},
+        reconciled=[cell for cell in summary.cells if cell.reconciliation is not None],
+        trained=[cell for cell in cells if cell.training is not None],
+        pictures=[_picture(*both) for both in zip(light, dark, strict=True)],
+        ceiling=storage_ceiling(summary),
+        no_ceiling=no_storage_ceiling(summary),
+        missing=MISSING,
+        name=_name,
+        spread=_spread,
+        stages=_stages,
+        why=_why,
+    )
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    stop = "" if text.endswith((".", "!", "?")) else "."
+    return f"{text[:1].upper()}{text[1:]}{stop}"
+
+
+def _picture(light: Figure, dark: Figure) -> Picture:
+    return Picture(
+        name=light.name,
+        title=light.title,
+        caption=light.caption,
+        alt=f"{light.title}. {light.alt} {light.caption}",
+        light=_uri(light.svg),
+        dark=_uri(dark.svg),
+    )
+
+
+def _uri(svg: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"
+
+
+def _name(cell: CellSummary) -> str:
+    again = f" #{cell.repeat}" if cell.repeats > 1 else ""
+    return f"{cell.topology} {cell.loader} {cell.role}{again}"
+
+
+def _spread(cell: CellSummary) -> str:
+    rate = cell.samples_per_s
+    if rate is None or rate.low is None or rate.high is None:
+        return ""
+    return f"{format_rate(rate.low)}–{format_rate(rate.high)}"
+
+
+def _stages(one: Ceilings) -> list[tuple[str, str, str]]:
+    """Name, value and interval of each ceiling."""
+    rows = []
+    for name, value in stages(one).items():
+        low = value.low if value else None
+        high = value.high if value else None
+        known = low is not None and high is not None
+        interval = f"{format_rate(low)}–{format_rate(high)}" if known else ""
+        rows.append((name, format_rate(value.median if value else None), interval))
+    return rows
+
+
+def _why(reasons: dict[str, str], *names: str) -> str | None:
+    """The first reason given for one of these fields."""
+    return next((reasons[name] for name in names if name in reasons), None)
