@@ -7,7 +7,7 @@ import statistics
 from ioprof.record.estimate import Estimate
 from ioprof.record.finding import Finding
 from ioprof.record.summary import Ceilings, CellSummary, Demand, Summary
-from ioprof.units import format_bandwidth, format_percent, format_rate
+from ioprof.units import format_bandwidth, format_percent, format_rate, format_seconds
 
 TRAINED = ("cold", "as-found", "warm")
 """Roles in which samples were read and trained on, the one that sizes storage first."""
@@ -47,6 +47,12 @@ def verdict_phrase(verdict: str) -> str:
 def bare(reason: str) -> str:
     """A reason without the full stop it may bring, so that it fits inside a sentence."""
     return reason.strip().rstrip(".")
+
+
+def cell_name(cell: CellSummary) -> str:
+    """A cell as people call it: "1x2 torch-files cold", with its number when it was repeated."""
+    again = f" #{cell.repeat}" if cell.repeats > 1 else ""
+    return f"{cell.topology} {cell.loader} {cell.role}{again}"
 
 
 def trained_cells(summary: Summary) -> list[CellSummary]:
@@ -152,3 +158,18 @@ def synthetic_step_s(summary: Summary, topology: str) -> float | None:
         if cell.topology == topology and cell.role == "synthetic" and cell.step_s is not None
     ]
     return statistics.median(known) if known else None
+
+
+def sampler_cost(summary: Summary) -> str:
+    """What the measurement itself took, over all cells."""
+    used = [cell.sampler for cell in summary.cells if cell.sampler is not None]
+    if not used:
+        return "not known"
+    costs = [one.cpu_fraction for one in used if one.cpu_fraction is not None]
+    missed = [one.missed_ticks for one in used if one.missed_ticks is not None]
+    cost = f"at most {format_percent(max(costs), digits=1)}" if costs else "an unknown share"
+    lost = f"{sum(missed):,}" if missed else "an unknown number"
+    return (
+        f"every {format_seconds(used[0].interval_s)}, {cost} of one CPU, "
+        f"{lost} of {sum(one.ticks for one in used):,} ticks missed"
+    )

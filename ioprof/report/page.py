@@ -9,10 +9,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ioprof.record.summary import Ceilings, CellSummary, Summary
 from ioprof.report.answer import (
+    TRAINED,
     all_findings,
     answer,
+    cell_name,
     emulation,
     no_storage_ceiling,
+    sampler_cost,
     share,
     stages,
     storage_ceiling,
@@ -20,6 +23,7 @@ from ioprof.report.answer import (
     trained_cells,
 )
 from ioprof.report.figure import Figure
+from ioprof.report.gap import Gap, gaps
 from ioprof.units import (
     MISSING,
     format_bandwidth,
@@ -28,6 +32,33 @@ from ioprof.units import (
     format_percent,
     format_rate,
     format_seconds,
+)
+
+_CELL_FIELDS = (
+    "samples_per_s",
+    "step_s",
+    "au",
+    "prep_stall_s",
+    "fetch_stall_s",
+    "consumed_bytes_per_s",
+    "requested_bytes_per_s",
+    "storage_read_bytes_per_s",
+    "peak_storage_read_bytes_per_s",
+    "reads_per_s",
+    "read_request_bytes",
+    "read_latency_s",
+    "cache_served",
+    "read_amplification",
+    "io_pressure",
+    "cpu_busy",
+    "gpu_kernel_busy",
+)
+_DEMAND_FIELDS = (
+    "required_read_bytes_per_s",
+    "peak_read_bytes_per_s",
+    "required_reads_per_s",
+    "required_metadata_ops_per_s",
+    "required_write_bytes_per_s",
 )
 
 
@@ -75,10 +106,11 @@ def render(summary: Summary, light: list[Figure], dark: list[Figure]) -> str:
         ceiling=storage_ceiling(summary),
         no_ceiling=no_storage_ceiling(summary),
         missing=MISSING,
-        name=_name,
+        name=cell_name,
         spread=_spread,
         stages=_stages,
-        why=_why,
+        gaps=_gaps(summary),
+        sampler=sampler_cost(summary),
     )
 
 
@@ -103,11 +135,6 @@ def _uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}"
 
 
-def _name(cell: CellSummary) -> str:
-    again = f" #{cell.repeat}" if cell.repeats > 1 else ""
-    return f"{cell.topology} {cell.loader} {cell.role}{again}"
-
-
 def _spread(cell: CellSummary) -> str:
     rate = cell.samples_per_s
     if rate is None or rate.low is None or rate.high is None:
@@ -127,6 +154,15 @@ def _stages(one: Ceilings) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _why(reasons: dict[str, str], *names: str) -> str | None:
-    """The first reason given for one of these fields."""
-    return next((reasons[name] for name in names if name in reasons), None)
+def _gaps(summary: Summary) -> list[Gap]:
+    """Why a dash stands in a table of the page."""
+    cells = [cell for cell in summary.cells if cell.role in TRAINED]
+    return [
+        *gaps(((cell_name(c), c.reasons) for c in cells), fields=_CELL_FIELDS),
+        *gaps(
+            ((f"{one.topology} {one.loader}", one.reasons) for one in summary.ceilings),
+            fields=("compute", "prep", "fetch", "storage"),
+        ),
+        *gaps(((one.topology, one.reasons) for one in summary.demand), fields=_DEMAND_FIELDS),
+        *gaps([("headroom", summary.headroom.reasons)], fields=("available_read_bytes_per_s",)),
+    ]

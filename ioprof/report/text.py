@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ioprof.record.finding import Finding
 from ioprof.record.summary import CellSummary, Demand, Summary
@@ -10,14 +10,17 @@ from ioprof.report.answer import (
     all_findings,
     answer,
     bare,
+    cell_name,
     emulation,
     no_storage_ceiling,
+    sampler_cost,
     share,
     stages,
     storage_ceiling,
     synthetic_step_s,
     trained_cells,
 )
+from ioprof.report.gap import gaps
 from ioprof.report.layout import paragraph, table
 from ioprof.units import (
     MISSING,
@@ -81,18 +84,13 @@ def _finding(finding: Finding) -> list[str]:
     ]
 
 
-def _name(cell: CellSummary) -> str:
-    again = f" #{cell.repeat}" if cell.repeats > 1 else ""
-    return f"{cell.topology} {cell.loader} {cell.role}{again}"
-
-
 def _cells(summary: Summary) -> list[str]:
     cells = trained_cells(summary)
     if not cells:
         return ["No cell that trains was run."]
     rows = [
         (
-            _name(cell),
+            cell_name(cell),
             share(cell.au),
             format_rate(cell.samples_per_s.median if cell.samples_per_s else None),
             _spread(cell),
@@ -111,9 +109,11 @@ def _cells(summary: Summary) -> list[str]:
             line
             for cell in cells
             if cell.partial is not None
-            for line in paragraph(f"{_name(cell)} is partial: {bare(cell.partial)}.", first="  ")
+            for line in paragraph(
+                f"{cell_name(cell)} is partial: {bare(cell.partial)}.", first="  "
+            )
         ),
-        *_footnotes(cells, ("samples_per_s", "au")),
+        *_footnotes(cells, "samples_per_s", "au"),
     ]
 
 
@@ -128,7 +128,7 @@ def _steps(summary: Summary) -> list[str]:
     cells = trained_cells(summary)
     rows = [
         (
-            _name(cell),
+            cell_name(cell),
             format_seconds(cell.step_s.median if cell.step_s else None),
             format_seconds(synthetic_step_s(summary, cell.topology)),
             format_seconds(cell.prep_stall_s),
@@ -141,7 +141,7 @@ def _steps(summary: Summary) -> list[str]:
     header = ("Step time", "step", "= compute", "+ prep stall", "+ fetch stall")
     return [
         *table(header, rows, align="lrrrr"),
-        *_footnotes(cells, ("step_s", "prep_stall_s", "fetch_stall_s")),
+        *_footnotes(cells, "step_s", "prep_stall_s", "fetch_stall_s"),
     ]
 
 
@@ -152,7 +152,7 @@ def _reading(summary: Summary) -> list[str]:
         return []
     rows = [
         (
-            _name(cell),
+            cell_name(cell),
             format_bandwidth(cell.consumed_bytes_per_s),
             format_bandwidth(cell.storage_read_bytes_per_s),
             format_rate(cell.reads_per_s),
@@ -167,7 +167,7 @@ def _reading(summary: Summary) -> list[str]:
     return [
         *table(header, rows, align="lrrrrr"),
         *paragraph(f"Ingest is what training consumed. Storage by {layers}.", rest="  "),
-        *_footnotes(cells, ("storage_read_bytes_per_s", "reads_per_s", "read_request_bytes")),
+        *_footnotes(cells, "storage_read_bytes_per_s", "reads_per_s", "read_request_bytes"),
     ]
 
 
@@ -177,7 +177,7 @@ def _reconciliations(summary: Summary) -> list[str]:
         return []
     rows = [
         (
-            _name(cell),
+            cell_name(cell),
             format_bytes(count.consumed_bytes),
             format_bytes(count.requested_bytes),
             format_bytes(count.storage_read_bytes),
@@ -188,7 +188,7 @@ def _reconciliations(summary: Summary) -> list[str]:
     whom: dict[str, list[str]] = {}
     for cell, count in known:
         if count.agrees is not True:
-            whom.setdefault(count.why, []).append(_name(cell))
+            whom.setdefault(count.why, []).append(cell_name(cell))
     lines = table(
         ("Reconciliation", "consumed", "requested", "storage", "agree within 5 %"),
         rows,
@@ -221,9 +221,11 @@ def _ceilings(summary: Summary) -> list[str]:
     return [
         *table(header, rows, align="lrrrrl"),
         *paragraph(storage, rest="  "),
-        *_reasons(
-            {f"{one.topology} {one.loader}": one.reasons for one in summary.ceilings},
-            ("compute", "prep", "fetch"),
+        *_gaps(
+            ((f"{one.topology} {one.loader}", one.reasons) for one in summary.ceilings),
+            "compute",
+            "prep",
+            "fetch",
         ),
     ]
 
@@ -235,8 +237,8 @@ def _demand(summary: Summary) -> list[str]:
     rows = [_demand_row(one) for one in summary.demand]
     return [
         *table(header, rows, align="lrrrrrl"),
-        *_reasons(
-            {one.topology: one.reasons for one in summary.demand}, ("required_read_bytes_per_s",)
+        *_gaps(
+            ((one.topology, one.reasons) for one in summary.demand), "required_read_bytes_per_s"
         ),
     ]
 
@@ -273,7 +275,7 @@ def _provenance(summary: Summary) -> list[str]:
             f"usable, {format_memory(host.memory_bytes)}, Linux {host.kernel}",
             first="host     ",
         ),
-        *paragraph(_sampler(summary), first="sampler  "),
+        *paragraph(sampler_cost(summary), first="sampler  "),
     ]
     trained = _training(summary)
     if trained is not None:
@@ -301,33 +303,16 @@ def _training(summary: Summary) -> str | None:
     )
 
 
-def _sampler(summary: Summary) -> str:
-    used = [cell.sampler for cell in summary.cells if cell.sampler is not None]
-    if not used:
-        return "not known"
-    costs = [one.cpu_fraction for one in used if one.cpu_fraction is not None]
-    missed = [one.missed_ticks for one in used if one.missed_ticks is not None]
-    cost = format_percent(max(costs), digits=1) if costs else MISSING
-    lost = f"{sum(missed):,}" if missed else MISSING
-    return (
-        f"every {format_seconds(used[0].interval_s)}, at most {cost} of one CPU, "
-        f"{lost} of {sum(one.ticks for one in used):,} ticks missed"
-    )
+def _footnotes(cells: Iterable[CellSummary], *fields: str) -> list[str]:
+    return _gaps(((cellcell_name(cell), cell.reasons) for cell in cells), *fields)
 
 
-def _footnotes(cells: Iterable[CellSummary], names: tuple[str, ...]) -> list[str]:
-    return _reasons({_name(cell): cell.reasons for cell in cells}, names)
-
-
-def _reasons(reasons: dict[str, dict[str, str]], names: tuple[str, ...]) -> list[str]:
-    """Why a dash stands in the table above: each reason once, with whom it concerns."""
-    concerned: dict[tuple[str, str], list[str]] = {}
-    for who, why in reasons.items():
-        for name in names:
-            if name in why:
-                concerned.setdefault((name, bare(why[name])), []).append(who)
-    lines: list[str] = []
-    for (name, reason), rows in list(concerned.items())[:_FOOTNOTES]:
-        whom = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
-        lines += paragraph(f"{MISSING} {name} of {whom}: {reason}.", first="  ", rest="    ")
-    return lines
+def _gaps(reasons: Iterable[tuple[str, Mapping[str, str]]], *fields: str) -> list[str]:
+    """Why a dash stands in the table above."""
+    return [
+        line
+        for gap in gaps(reasons, fields=fields)[:_FOOTNOTES]
+        for line in paragraph(
+            f"{MISSING} {gap.field} of {gap.owner}: {gap.reason}.", first="  ", rest="    "
+        )
+    ]

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from ioprof.analysis.timeline import Timeline
 from ioprof.record.summary import CellSummary, Summary
-from ioprof.report.answer import emulation, share
+from ioprof.report.answer import cell_name, emulation, share
 from ioprof.report.figure import Figure
 from ioprof.report.figures.caption import caption, window_of
 from ioprof.report.figures.scale import bandwidth_scale
@@ -129,17 +129,12 @@ def _mean(line: Timeline, values: Sequence[float | None]) -> float | None:
     return sum(inside) / len(inside) if inside else None
 
 
-def _name(cell: CellSummary) -> str:
-    again = f" #{cell.repeat}" if cell.repeats > 1 else ""
-    return f"{cell.topology} {cell.loader} {cell.role}{again}"
-
-
 def _title(cell: CellSummary, line: Timeline) -> str:
     wait, read = _mean(line, line.data_wait), cell.storage_read_bytes_per_s
     waited = None if wait is None else f"its ranks waited for data {share(wait)} of the time"
     came = None if read is None else f"storage delivered {format_bandwidth(read)}"
     said = " and ".join(part for part in (came, waited) if part)
-    return f"{_name(cell)}: {said or 'neither storage nor waiting could be measured'}"
+    return f"{cell_name(cell)}: {said or 'neither storage nor waiting could be measured'}"
 
 
 def _caption(summary: Summary, cell: CellSummary, line: Timeline) -> str:
@@ -159,4 +154,4 @@ def _alt(cell: CellSummary, line: Timeline) -> str:
         f"data wait {share(_mean(line, line.data_wait))}",
         f"storage read {format_bandwidth(_mean(line, line.read_bytes_per_s))}",
     ]
-    return f"Timeline of {_name(cell)}; means over the window: {', '.join(means)}."
+    return f"Timeline of {cell_name(cell)}; means over the window: {', '.join(means)}."
