@@ -41,7 +41,7 @@ def rehearsal_jpeg() -> bytes:
     return buffer.getvalue()
 
 
-def decode_slowly(data: bytes) -> Image.Image:
+def decode_rgb(data: bytes) -> Image.Image:
     """An RGB image by Pillow; OSError says what is wrong with it."""
     with warnings.catch_warnings():
         # Broken EXIF says nothing about the pixels, and comes once per file.
@@ -56,7 +56,7 @@ def decode_slowly(data: bytes) -> Image.Image:
 def problem_of(path: bytes) -> str | None:
     """Why a file is no sample; None when it can be decoded."""
     try:
-        decode_slowly(read_file(path))
+        decode_rgb(read_file(path))
     except OSError as error:
         return str(error)
     return None

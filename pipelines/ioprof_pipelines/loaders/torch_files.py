@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
-from torchvision.io import ImageReadMode, decode_image
 from torchvision.transforms import v2
 
 from ioprof_pipelines.loaders.images import (
@@ -16,7 +14,7 @@ from ioprof_pipelines.loaders.images import (
     ASPECT,
     MEAN,
     STD,
-    decode_slowly,
+    decode_rgb,
     read_file,
     rehearsal_jpeg,
 )
@@ -140,18 +138,12 @@ class _Images(Dataset[_Sample]):
 
 
 def _decode(data: bytes) -> torch.Tensor:
-    """RGB pixels; OSError when neither decoder can."""
-    if not data:
-        raise OSError("empty file")
-    try:
-        # A bytearray, because torch warns about memory that it may not write.
-        buffer = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        decoded: torch.Tensor = decode_image(buffer, mode=ImageReadMode.RGB)
-    except RuntimeError:
-        # CMYK, 16 bits and the like; or the file is broken, which Pillow says better.
-        pixels = np.array(decode_slowly(data))
-        return torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
-    return decoded
+    """uint8 pixels 3×H×W by Pillow, as torchvision's own ImageFolder does; OSError when it can't.
+
+    torchvision's native decoders are deprecated since 0.29.
+    """
+    pixels: torch.Tensor = v2.functional.pil_to_tensor(decode_rgb(data))
+    return pixels
 
 
 def _collate(found: list[_Sample]) -> _Collated:
