@@ -69,6 +69,8 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     caption: str
     alt: str
+    timeline: bool
+    """It shows one cell, not the whole run."""
     light: str
     dark: str
 
@@ -125,7 +127,8 @@ def _picture(light: Figure, dark: Figure) -> Picture:
         name=light.name,
         title=light.title,
         caption=light.caption,
-        alt=f"{light.title}. {light.alt} {light.caption}",
+        alt=f"{light.title.rstrip('.')}. {light.alt}",
+        timeline=light.name.startswith("timeline-"),
         light=_uri(light.svg),
         dark=_uri(dark.svg),
     )

@@ -304,7 +304,7 @@ def _training(summary: Summary) -> str | None:
 
 
 def _footnotes(cells: Iterable[CellSummary], *fields: str) -> list[str]:
-    return _gaps(((cellcell_name(cell), cell.reasons) for cell in cells), *fields)
+    return _gaps(((cell_name(cell), cell.reasons) for cell in cells), *fields)
 
 
 def _gaps(reasons: Iterable[tuple[str, Mapping[str, str]]], *fields: str) -> list[str]:

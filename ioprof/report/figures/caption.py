@@ -20,11 +20,11 @@ def window_of(cells: Sequence[CellSummary]) -> str | None:
     blocks = [cell.samples_per_s.n for cell in cells if cell.samples_per_s is not None]
     if not known or not blocks:
         return None
-    many = f"{len(cells)} cell{'s' if len(cells) != 1 else ''}, each of"
+    many = "" if len(cells) == 1 else f"{len(cells)} cells, each of "
     steps = _range([str(one.steps) for one in sorted(known, key=lambda w: w.steps)])
     seconds = [format_seconds(one.seconds) for one in sorted(known, key=lambda w: w.seconds)]
     n = _range([str(one) for one in sorted(blocks)])
-    return f"{many} n = {n} blocks, {steps} steps, in a window of {_range(seconds)}."
+    return f"{many}n = {n} blocks, {steps} steps, in a window of {_range(seconds)}."
 
 
 def _range(ordered: Sequence[str]) -> str:

@@ -131,7 +131,7 @@ def _mean(line: Timeline, values: Sequence[float | None]) -> float | None:
 
 def _title(cell: CellSummary, line: Timeline) -> str:
     wait, read = _mean(line, line.data_wait), cell.storage_read_bytes_per_s
-    waited = None if wait is None else f"its ranks waited for data {share(wait)} of the time"
+    waited = None if wait is None else f"ranks waited for data {share(wait)} of the time"
     came = None if read is None else f"storage delivered {format_bandwidth(read)}"
     said = " and ".join(part for part in (came, waited) if part)
     return f"{cell_name(cell)}: {said or 'neither storage nor waiting could be measured'}"
