@@ -113,6 +113,7 @@ def _storage(
     block: Growth,
     log: CounterLog,
 ) -> _Storage:
+    reason = log.why_missing("block.diskstats")
     if top_devices:
 
         def over(name: str) -> Growth:
@@ -127,6 +128,7 @@ def _storage(
                 source=f"block.diskstats {' + '.join(top_devices)} (wire, whole device)",
                 scope="device",
             )
+        reason = delivered.reason or reason
     if block.value is not None and block.value > 0:
         missing = Growth(value=None, reason="the process tree's block reads are bytes alone")
         return _Storage(
@@ -136,7 +138,6 @@ def _storage(
             source="process.block (client, this process tree)",
             scope="process",
         )
-    reason = log.why_missing("block.diskstats")
     none = Growth(value=None, reason=reason)
     return _Storage(bytes=none, reads=none, read_time_s=none, source=None, scope=None)
 
