@@ -14,6 +14,8 @@ TRAINED = ("cold", "as-found", "warm")
 FROM_STORAGE = ("cold", "as-found")
 """Roles in which storage was meant to deliver."""
 
+EMULATION_MEANS = "It waits as long as the real one would and computes nothing."
+
 _ORDER = {"invalid": 0, "caution": 1, "note": 2}
 _VERDICTS = {
     "compute": "the accelerators are the bottleneck",
@@ -56,9 +58,18 @@ def cell_name(cell: CellSummary) -> str:
 
 
 def trained_cells(summary: Summary) -> list[CellSummary]:
-    """Cells that read and trained, cold before warm, in the order they were planned."""
-    found = [cell for cell in summary.cells if cell.role in TRAINED]
-    return sorted(found, key=lambda cell: (cell.nodes * cell.accelerators_per_node, cell.topology))
+    """Cells that read and trained: by accelerators, then loaders as planned, cold before warm."""
+    loaders = list(dict.fromkeys(cell.loader for cell in summary.cells))
+    return sorted(
+        (cell for cell in summary.cells if cell.role in TRAINED),
+        key=lambda cell: (
+            cell.nodes * cell.accelerators_per_node,
+            cell.topology,
+            loaders.index(cell.loader),
+            TRAINED.index(cell.role),
+            cell.repeat,
+        ),
+    )
 
 
 def all_findings(summary: Summary) -> list[Finding]:

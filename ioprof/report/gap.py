@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ioprof.report.answer import bare
+from ioprof.record.summary import CellSummary
+from ioprof.report.answer import bare, cell_name
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +22,16 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
     def owner(self) -> str:
         """Whose field it is, in few words."""
         return self.whose[0] if len(self.whose) == 1 else f"{len(self.whose)} rows"
+
+
+def reasons_of(cell: CellSummary) -> tuple[str, dict[str, str]]:
+    """A cell's name and reasons, less that of a stall which a warm cell cannot have."""
+    kept = {
+        field: reason
+        for field, reason in cell.reasons.items()
+        if not (cell.role == "warm" and field == "fetch_stall_s")
+    }
+    return cell_name(cell), kept
 
 
 def gaps(reasons: Iterable[tuple[str, Mapping[str, str]]], *, fields: tuple[str, ...]) -> list[Gap]:

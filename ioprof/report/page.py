@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ioprof.record.summary import Ceilings, CellSummary, Summary
 from ioprof.report.answer import (
-    TRAINED,
+    EMULATION_MEANS,
     all_findings,
     answer,
     cell_name,
@@ -23,7 +23,7 @@ from ioprof.report.answer import (
     trained_cells,
 )
 from ioprof.report.figure import Figure
-from ioprof.report.gap import Gap, gaps
+from ioprof.report.gap import Gap, gaps, reasons_of
 from ioprof.units import (
     MISSING,
     format_bandwidth,
@@ -99,6 +99,7 @@ def render(summary: Summary, light: list[Figure], dark: list[Figure]) -> str:
         answer=answer(summary),
         headroom=_sentence(summary.headroom.sentence),
         emulated=emulation(summary),
+        emulation_means=EMULATION_MEANS,
         findings=all_findings(summary),
         cells=cells,
         compute_s={cell.id: synthetic_step_s(summary, cell.topology) for cell in cells},
@@ -159,9 +160,9 @@ def _stages(one: Ceilings) -> list[tuple[str, str, str]]:
 
 def _gaps(summary: Summary) -> list[Gap]:
     """Why a dash stands in a table of the page."""
-    cells = [cell for cell in summary.cells if cell.role in TRAINED]
+    cells = trained_cells(summary)
     return [
-        *gaps(((cell_name(c), c.reasons) for c in cells), fields=_CELL_FIELDS),
+        *gaps(map(reasons_of, cells), fields=_CELL_FIELDS),
         *gaps(
             ((f"{one.topology} {one.loader}", one.reasons) for one in summary.ceilings),
             fields=("compute", "prep", "fetch", "storage"),

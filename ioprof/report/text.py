@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from ioprof.record.finding import Finding
 from ioprof.record.summary import CellSummary, Demand, Summary
 from ioprof.report.answer import (
+    EMULATION_MEANS,
     all_findings,
     answer,
     bare,
@@ -20,7 +21,7 @@ from ioprof.report.answer import (
     synthetic_step_s,
     trained_cells,
 )
-from ioprof.report.gap import gaps
+from ioprof.report.gap import gaps, reasons_of
 from ioprof.report.layout import paragraph, table
 from ioprof.units import (
     MISSING,
@@ -58,7 +59,7 @@ def _head(summary: Summary) -> list[str]:
     lines: list[str] = []
     emulated = emulation(summary)
     if emulated is not None:
-        lines += paragraph(f"{emulated}. Nothing below was computed on one.")
+        lines += paragraph(f"{emulated}. {EMULATION_MEANS}")
     if summary.partial is not None:
         lines += paragraph(
             f"Partial: {bare(summary.partial)}. What was measured until then is below."
@@ -187,10 +188,9 @@ def _reconciliations(summary: Summary) -> list[str]:
     ]
     whom: dict[str, list[str]] = {}
     for cell, count in known:
-        if count.agrees is not True:
-            whom.setdefault(count.why, []).append(cell_name(cell))
+        whom.setdefault(count.why, []).append(cell_name(cell))
     lines = table(
-        ("Reconciliation", "consumed", "requested", "storage", "agree within 5 %"),
+        ("Reconciliation", "consumed", "requested", "storage", "as expected"),
         rows,
         align="lrrrr",
     )
@@ -304,7 +304,7 @@ def _training(summary: Summary) -> str | None:
 
 
 def _footnotes(cells: Iterable[CellSummary], *fields: str) -> list[str]:
-    return _gaps(((cell_name(cell), cell.reasons) for cell in cells), *fields)
+    return _gaps(map(reasons_of, cells), *fields)
 
 
 def _gaps(reasons: Iterable[tuple[str, Mapping[str, str]]], *fields: str) -> list[str]:

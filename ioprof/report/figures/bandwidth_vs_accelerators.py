@@ -43,13 +43,16 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
     scale = bandwidth_scale(max(tops, default=0.0))
     message = Message(
         name="bandwidth-vs-accelerators",
-        title=answer(summary),
+        title=answer(summary).rstrip("."),
         caption=_caption(summary, cells, ceiling=ceiling, drawn=drawn),
         alt=_alt(asked, cells),
     )
     legend = _legend(summary, asked, cells, drawn, theme)
     sheet = Sheet(message, theme=theme, plot_in=3.4, axis_in=0.62, legend=legend)
     axes = sheet.axes()[0]
+    if not tops:
+        missing(axes, "No bandwidth was measured in this run.", theme)
+        return sheet.finish()
     _frame(axes, asked, cells, scale)
     heights(axes, [value / scale.unit for value in tops])
     if drawn is not None:
@@ -58,8 +61,6 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
         )
     _draw_demand(axes, asked, scale, theme)
     _draw_cells(sheet, axes, summary, cells, scale)
-    if not asked and not cells:
-        missing(axes, "No bandwidth was measured in this run.", theme)
     return sheet.finish()
 
 

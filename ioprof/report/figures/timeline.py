@@ -60,7 +60,6 @@ def draw(summary: Summary, cell: CellSummary, line: Timeline, *, theme: Theme) -
 def _panels(cell: CellSummary, line: Timeline) -> list[Panel]:
     known = [value for value in line.read_bytes_per_s if value is not None]
     scale = bandwidth_scale(max(known, default=1e6))
-    percent = "per cent of each bin"
     return [
         Panel(
             values=[None if v is None else v / scale.unit for v in line.read_bytes_per_s],
@@ -75,13 +74,13 @@ def _panels(cell: CellSummary, line: Timeline) -> list[Panel]:
         Panel(
             values=_percent(line.accelerator_busy),
             label="accelerator\nbusy (%)",
-            absent=f"not known in {percent}",
+            absent="Not measured: neither NVML nor step marks say",
             top=100.0,
         ),
         Panel(
             values=_percent(line.data_wait),
             label="data wait\n(%)",
-            absent=f"not known in {percent}",
+            absent="Not measured: this cell left no step marks",
             top=100.0,
         ),
     ]
@@ -109,7 +108,10 @@ def _draw_panel(axes: Axes, panel: Panel, line: Timeline, hue: str, theme: Theme
     axes.fill_between(line.t_s, values, color=hue, alpha=0.22, linewidth=0, step="mid")
     axes.plot(line.t_s, values, color=hue, linewidth=1.3, drawstyle="steps-mid")
     axes.set_ylim(0, (panel.top or max(known) or 1.0) * 1.08)
-    axes.locator_params(axis="y", nbins=4)
+    if panel.top is None and not any(known):
+        axes.set_yticks([0])
+    else:
+        axes.locator_params(axis="y", nbins=4)
 
 
 def _pauses(line: Timeline) -> list[tuple[float, float]]:
