@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ioprof.analysis.demand import required_bytes_per_s
 from ioprof.record.summary import Ceilings, Demand, Headroom
-from ioprof.units import format_percent
+from ioprof.units import format_bandwidth, format_percent, format_rate
 
 
 def headroom(
@@ -47,7 +47,13 @@ def headroom(
         max_accelerators=count,
         first_limit="storage",
         available_read_bytes_per_s=available,
-        sentence=_sentence("this mount", count, at_au, "storage"),
+        sentence=_sentence(
+            f"this mount delivers {format_bandwidth(available)} and one accelerator needs "
+            f"{format_bandwidth(required)}: it",
+            count,
+            at_au,
+            "storage",
+        ),
     )
 
 
@@ -77,7 +83,13 @@ def _by_client(here: Sequence[Ceilings], *, rate: float, at_au: float) -> Headro
         max_accelerators=count,
         first_limit="client",
         available_read_bytes_per_s=None,
-        sentence=_sentence("this client", count, at_au, "its own CPUs, not storage"),
+        sentence=_sentence(
+            f"this client prepares {format_rate(best)} samples/s and one accelerator consumes "
+            f"{format_rate(rate)}: it",
+            count,
+            at_au,
+            "the client, not storage",
+        ),
         reasons={"available_read_bytes_per_s": reason},
     )
 
