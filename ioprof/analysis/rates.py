@@ -39,11 +39,14 @@ def rates(
         why = "the cell made no steps" if seen.stepping is None else "no counters were recorded"
         return Rates(reasons=dict.fromkeys(Rates.__struct_fields__[:-1], why))
     window = seen.stepping.window
+    # Whether system calls saw all reads is told by the whole cell: a window cuts through readahead.
+    covered = reconciliation is not None and reconciliation.requested_bytes is not None
     found = account(
         seen.node,
         start_s=window.start_s,
         end_s=window.end_s,
         top_devices=top_devices,
+        consumed_bytes=0.0 if covered else None,
         whole=False,
         log=seen.log,
     )
