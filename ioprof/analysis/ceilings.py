@@ -112,7 +112,7 @@ def _claimed(storage: StorageCeiling | None, *, bottleneck: str) -> tuple[float 
         return None, storage.reason or "fio gave no result"
     if bottleneck in ("prep", "client-limited"):
         return None, (
-            "the client was the limit: storage was not driven to its own; fio read at least "
+            "the client was the limit and storage was not driven to its own; fio read at least "
             f"{format_bandwidth(storage.read_bytes_per_s)} here"
         )
     return storage.read_bytes_per_s, ""

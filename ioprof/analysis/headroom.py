@@ -76,7 +76,7 @@ def _by_client(here: Sequence[Ceilings], *, rate: float, at_au: float) -> Headro
     count = math.floor(best / (at_au * rate))
     reason = next(
         (c.reasons["storage"] for c in here if "storage" in c.reasons),
-        "the client was the limit: storage was not driven to its own",
+        "the client was the limit and storage was not driven to its own",
     )
     return Headroom(
         at_au=at_au,
