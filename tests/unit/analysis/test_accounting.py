@@ -2,7 +2,7 @@ import pytest
 
 from ioprof.analysis.accounting import Accounting, account
 from ioprof.record.store import NodeRecord
-from tests.unit.analysis.records import GONE, table
+from tests.unit.analysis.records import GONE, Column, table
 
 MB = 1_000_000
 IO = ("process.io", "tree")
@@ -198,8 +198,8 @@ def test_the_leaves_under_the_top_device_are_never_added_to_it():
 
 
 def test_a_top_device_that_is_lost_leaves_no_sum_of_the_others():
-    lost = {name: [0.0, *[GONE] * 29] for name in delivered(0)}
-    kept = {name: [v * 1.0 for v in range(30)] for name in delivered(0)}
+    lost: dict[str, Column] = {name: [0.0, *[GONE] * 29] for name in delivered(0)}
+    kept: dict[str, Column] = {name: [v * 1.0 for v in range(30)] for name in delivered(0)}
     record = table({VDA: kept, VDB: lost}, times=[float(i) for i in range(30)])
     found = account(record, start_s=0.0, end_s=29.0, top_devices=("vda", "vdb"))
     assert found.storage_read_bytes is None
