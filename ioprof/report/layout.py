@@ -48,6 +48,11 @@ def words(text: str) -> list[str]:
     return _BEFORE_UNIT.sub(_GLUE, clean).split(" ")
 
 
+def glued(text: str) -> str:
+    """`text` with every number tied to its unit by a no-break space."""
+    return " ".join(words(text))
+
+
 def one_line(text: str) -> str:
     """`text` with what would move the cursor or end the line made visible."""
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)

@@ -24,6 +24,7 @@ from ioprof.report.answer import (
 )
 from ioprof.report.figure import Figure
 from ioprof.report.gap import Gap, gaps, reasons_of
+from ioprof.report.layout import glued
 from ioprof.units import (
     MISSING,
     format_bandwidth,
@@ -96,8 +97,8 @@ def render(summary: Summary, light: list[Figure], dark: list[Figure]) -> str:
     cells = trained_cells(summary)
     return environment.get_template("report.html.j2").render(
         summary=summary,
-        answer=answer(summary),
-        headroom=_sentence(summary.headroom.sentence),
+        answer=glued(answer(summary)),
+        headroom=glued(_sentence(summary.headroom.sentence)),
         emulated=emulation(summary),
         emulation_means=EMULATION_MEANS,
         findings=all_findings(summary),

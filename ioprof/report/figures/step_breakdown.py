@@ -29,6 +29,7 @@ from ioprof.units import format_seconds
 
 _ROW_IN = 0.42
 _STAGES = ("compute", "prep", "fetch")
+_STALLS = {"prep": "preparing samples", "fetch": "reading from storage"}
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +149,8 @@ def _sum(row: Row) -> str:
     parts = [row.parts_s[stage] for stage in _STAGES]
     known = ["–" if part is None else f"{part / unit.unit:.{digits}f}" for part in parts]
     shown = known if row.from_storage else known[:2]
-    return f"{' + '.join(shown)} = {row.step_s / unit.unit:.{digits}f} {unit.name}"
+    whole = " + ".join(shown).replace("+ -", "− ")
+    return f"{whole} = {row.step_s / unit.unit:.{digits}f} {unit.name}"
 
 
 def _title(rows: list[Row]) -> str:
@@ -156,14 +158,15 @@ def _title(rows: list[Row]) -> str:
         return "Where the time of a step goes could not be measured"
     most = max(row.accelerators for row in rows)
     row = min((row for row in rows if row.accelerators == most), key=lambda one: one.step_s)
-    stalls = {stage: row.parts_s[stage] for stage in ("prep", "fetch")}
-    stage, stall = max(stalls.items(), key=lambda pair: pair[1] or 0.0)
     who = f"With {count(most, 'accelerator')} and {row.loader}"
-    whole = format_seconds(row.step_s)
-    if stall is None or stall <= 0:
-        return f"{who}, no stall shows in a step of {whole}"
-    what = {"prep": "preparing samples", "fetch": "reading from storage"}[stage]
-    return f"{who}, {what} takes {share(stall / row.step_s)} of each step of {whole}"
+    of_step = f"of each step of {format_seconds(row.step_s)}"
+    stalls = {stage: part for stage in _STALLS if (part := row.parts_s[stage]) is not None}
+    stage = max(stalls, key=lambda name: stalls[name], default=None)
+    if stage is None or stalls[stage] <= 0:
+        return f"{who}, no stall shows in a step of {format_seconds(row.step_s)}"
+    if min(stalls.values()) < 0:
+        return f"{who}, waiting for data takes {share(sum(stalls.values()) / row.step_s)} {of_step}"
+    return f"{who}, {_STALLS[stage]} takes {share(stalls[stage] / row.step_s)} {of_step}"
 
 
 def _caption(summary: Summary, cells: list[CellSummary], rows: list[Row]) -> str:
