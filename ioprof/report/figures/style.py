@@ -46,7 +46,7 @@ LIGHT = Theme(
     shade="#eef2f6",
     demand="#1b1f24",
     ceiling="#6f42a8",
-    stages={"compute": "#8c959f", "prep": "#c98a00", "fetch": "#6f42a8", "storage": "#2f1b57"},
+    stages={"compute": "#8c959f", "prep": "#bd8000", "fetch": "#6f42a8", "storage": "#2f1b57"},
     loaders=("#0072b2", "#d55e00", "#008a66", "#b5478f", "#2a8fcb", "#7a5c1e"),
 )
 DARK = Theme(
