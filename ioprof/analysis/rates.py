@@ -71,7 +71,7 @@ def rates(
     no_reads = "no read reached storage in the window"
     if found.storage_reads == 0:
         reasons |= {"read_request_bytes": no_reads, "read_latency_s": no_reads}
-    peak = _peak(seen.log, window, top_devices)
+    peak = _peak(seen.log, window, top_devices) if found.storage_scope == "device" else None
     if peak is None:
         reasons["peak_storage_read_bytes_per_s"] = (
             f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "

@@ -81,7 +81,7 @@ def _rate(
         times, values = log.counter(one, name)
         at_edges = np.interp(edges, times, values, left=np.nan, right=np.nan)
         total += np.diff(at_edges) / np.diff(edges)
-    if not series:
+    if not series or len(series) < len(top_devices):  # a sum of some is none of all
         total[:] = np.nan
     total[total < 0] = np.nan
     return _listed(total)

@@ -3,7 +3,7 @@ import pytest
 
 from ioprof.analysis.rates import Rates, rates
 from ioprof.analysis.reconciliation import reconcile
-from tests.unit.analysis.records import rank, table
+from tests.unit.analysis.records import GONE, Column, rank, table
 from tests.unit.analysis.runs import Cell, counted, observed, plan
 
 # 40 steps of 0.5 s: 50 samples of 100 kB each, that is 10 MB/s. The window begins at 100.5 s.
@@ -63,6 +63,18 @@ def test_ten_seconds_are_too_few_for_a_peak():
     found = of(ranks=(short,), node=counted(short))
     assert found.peak_storage_read_bytes_per_s is None
     assert found.reasons["peak_storage_read_bytes_per_s"]
+
+
+def test_a_device_that_is_lost_takes_the_peak_with_it():
+    # It is last seen at 110 s of 120; what it delivered afterwards nobody counted.
+    read: list[float | str | None] = [i * 10e6 for i in range(12)]
+    columns: dict[str, Column] = {"read_bytes_total": [*read, *[GONE] * 15]}
+    looks = [99.0 + i for i in range(27)]
+    found = of(
+        ranks=(rank([0.5] * 50),), node=table({("block.diskstats", "vda"): columns}, times=looks)
+    )
+    assert found.storage_read_bytes_per_s is None
+    assert found.peak_storage_read_bytes_per_s is None
 
 
 def test_the_host_is_told_as_shares_from_zero_to_one():
