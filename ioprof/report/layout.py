@@ -9,7 +9,9 @@ from collections.abc import Sequence
 WIDTH = 79
 _GAP = "  "
 _GLUE = "\N{NO-BREAK SPACE}"
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGTP]?i?B(?:/s)?|[mµ]?s|min|samples/s)(?:\W|$))")
+_BEFORE_UNIT = re.compile(
+    r"(?<=\d) (?=(?:%|[kMGTP]?i?B(?:/s)?|[mµ]?s|min|samples/s)(?:\W|$))|(?<=\bAU) (?=\d)"
+)
 _NARROWEST = 4
 
 

@@ -208,12 +208,14 @@ def label(text: str, width: int = 34) -> str:
     return shorten(one_line(text), width)
 
 
-def missing(axes: Axes, text: str, theme: Theme) -> None:
-    """Say inside empty axes what is not there and why."""
+def missing(axes: Axes, text: str, theme: Theme, *, keep_x: bool = False) -> None:
+    """Say inside empty axes what is not there and why; `keep_x` where others share their ticks."""
     axes.grid(visible=False)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.spines[:].set_visible(False)
+    axes.tick_params(left=False, labelleft=False)
+    axes.spines["left"].set_visible(False)
+    if not keep_x:
+        axes.tick_params(bottom=False, labelbottom=False)
+        axes.spines["bottom"].set_visible(False)
     axes.text(
         0.5,
         0.5,

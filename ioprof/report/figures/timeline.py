@@ -99,7 +99,7 @@ def _draw_panel(axes: Axes, panel: Panel, line: Timeline, hue: str, theme: Theme
     axes.yaxis.set_label_coords(-0.075, 0.5)
     known = [value for value in panel.values if value is not None]
     if not known:
-        missing(axes, panel.absent, theme)
+        missing(axes, panel.absent, theme, keep_x=True)
         return
     axes.axvspan(*line.window, color=theme.shade, linewidth=0, zorder=0)
     for start, end in _pauses(line):

@@ -15,8 +15,9 @@ from ioprof.record.summary import Summary
 from ioprof.report.figure import Figure
 from ioprof.report.figures import draw_all
 from ioprof.report.figures.style import DARK, LIGHT, Theme, theme_of
+from ioprof.report.figures.timeline import draw as draw_timeline
 from tests.unit.report import summaries
-from tests.unit.report.timelines import timeline, timelines
+from tests.unit.report.timelines import BINS, timeline, timelines
 
 LONG = "a-reader-with-a-name-much-longer-than-anybody-needs"
 SIX_TOPOLOGIES = ("1x1", "1x2", "1x4", "1x8", "2x8", "4x8")
@@ -165,6 +166,22 @@ def test_timelines_are_drawn_of_cells_that_trained_and_no_others():
     names = [figure.name for figure in draw_all(made, timelines(made), theme="light")]
     assert names[-2:] == ["timeline-1x1-torch-files-cold", "timeline-1x1-torch-files-warm"]
     assert len(names) == 6
+
+
+def test_a_mount_without_a_counter_still_shows_what_the_step_marks_know():
+    made = summaries.summary()
+    cell = next(one for one in made.cells if one.id == "1x2-torch-files-cold")
+    cell = msgspec.structs.replace(
+        cell, storage_read_bytes_per_s=None, reasons={"storage_read_bytes_per_s": "no such counter"}
+    )
+    unread = msgspec.structs.replace(
+        timeline(cell.id), read_bytes_per_s=[None] * BINS, reads_per_s=[None] * BINS
+    )
+    said = words(figure := draw_timeline(made, cell, unread, theme=LIGHT))
+    assert figure.title == "1x2 torch-files cold: ranks waited for data 75 % of the time"
+    assert "Not measured: no such counter" in said
+    for tick in ("0.0", "1.0", "2.0", "3.0", "100"):
+        assert f" {tick} " in f" {said} "
 
 
 def test_a_negative_stall_is_hatched_and_named_as_noise():

@@ -13,8 +13,8 @@ from tests.unit.report import summaries
 GOLDEN = """\
 Emulated accelerator: NVIDIA A100-SXM4-80GB at 2,500 samples/s (MLPerf Training
 v3.1). It waits as long as the real one would and computes nothing.
-2 accelerators need 514 MB/s for AU 90 %; this mount delivered 20.2 MB/s (AU
-3.5 %): reading from storage (fetch) is the bottleneck.
+2 accelerators need 514 MB/s for AU 90 %; this mount delivered 20.2 MB/s
+(AU 3.5 %): reading from storage (fetch) is the bottleneck.
 
 AU (vs synthetic): step time without reading ÷ step time with it
 Cell                     AU  samples/s  ± MAD  steps/window  bottleneck
