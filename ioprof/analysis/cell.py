@@ -238,7 +238,7 @@ def _partial(seen: Observation) -> str | None:
     if seen.outcome is None:
         return "it was not finished" if seen.started else "it was not run"
     if seen.outcome.error is not None:
-        return seen.outcome.error.splitlines()[0]
+        return seen.outcome.error.splitlines()[0].removesuffix(" Its last words:")
     if seen.outcome.partial is not None:
         return seen.outcome.partial
     return "; ".join(seen.problems) or None

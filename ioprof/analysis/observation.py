@@ -73,6 +73,8 @@ def observe(run: RunDirectory, plan: CellPlan) -> Observation:
             ranks.append(read_rank(path))
         except RunFileError as error:
             problems.append(str(error))
+    if outcome is not None and any(node.truncated for node in nodes):
+        problems.append("the sampler was killed before its end")
     expected = plan.nodes * plan.accelerators_per_node
     if outcome is not None and len(ranks) < expected:
         problems.append(f"{expected - len(ranks)} of {expected} ranks left no marks")

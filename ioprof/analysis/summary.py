@@ -81,7 +81,7 @@ def summarise(run: RunDirectory) -> Summary:
             *_client_findings(bound, cells),
             *dataset_findings(dataset, memory_bytes=study.host.memory_bytes),
         ),
-        partial=_partial(study, observations),
+        partial=_partial(study, observations, cells),
         sources=_sources(observations),
     )
 
@@ -172,7 +172,9 @@ def _dataset(study: Study, cells: tuple[CellSummary, ...]) -> DatasetSummary:
     )
 
 
-def _partial(study: Study, observations: list[Observation]) -> str | None:
+def _partial(
+    study: Study, observations: list[Observation], cells: tuple[CellSummary, ...]
+) -> str | None:
     left = [seen.plan.id for seen in observations if not seen.started]
     stopped = [seen for seen in observations if seen.outcome and seen.outcome.partial]
     unfinished = [seen.plan.id for seen in observations if seen.started and seen.outcome is None]
@@ -182,7 +184,9 @@ def _partial(study: Study, observations: list[Observation]) -> str | None:
         return f"{how} in {stopped[0].plan.id}{rest}"
     if unfinished:
         return f"{unfinished[0]} was not finished; {len(left)} cells were not run"
-    return f"{len(left)} of {len(study.cells)} cells were not run" if left else None
+    if left:
+        return f"{len(left)} of {len(study.cells)} cells were not run"
+    return next((f"{cell.id}: {cell.partial}" for cell in cells if cell.partial), None)
 
 
 def _sources(observations: list[Observation]) -> dict[str, str]:

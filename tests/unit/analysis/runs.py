@@ -26,7 +26,7 @@ from ioprof.record.study import (
     Residency,
     Study,
 )
-from tests.unit.analysis.records import BATCH, SAMPLE_BYTES, START_S, ramp
+from tests.unit.analysis.records import BATCH, SAMPLE_BYTES, START_S, ramp, rank
 
 EMULATED = AcceleratorModel(
     name="H100", kind="emulated", samples_per_s=250.0, source="typed in for a test"
@@ -240,3 +240,39 @@ def _written_s(line: Step | Event) -> float:
 
 def _write_lines(path: Path, lines: Sequence[msgspec.Struct]) -> None:
     path.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+
+
+STEP_S: dict[CellRole, float] = {
+    "synthetic": 0.2,
+    "cold": 0.25,
+    "warm": 0.22,
+    "prep": 0.1,
+    "fetch": 0.24,
+}
+"""Of `whole_cells`: 250, 200, 227, 500 and 208 samples/s; AU is 0.8."""
+FIO = StorageCeiling(
+    read_bytes_per_s=50e6, reads_per_s=1000.0, jobs=2, depth=1, engine="psync", direct=True
+)
+
+
+def whole_cells(
+    *, steps: int = 40, interval_s: float = 0.1, storage: dict[CellRole, float] | None = None
+) -> list[Cell]:
+    """Every cell of a small study, in order. Storage delivers what the cold ones consume, or so
+    many times as much as `storage` says by role."""
+    found = []
+    for role, step_s in STEP_S.items():
+        own = plan(role)
+        reads = role != "synthetic"
+        cold = role in ("cold", "fetch")
+        marks = rank([step_s] * steps, sample_bytes=SAMPLE_BYTES if reads else None)
+        share = (storage or {}).get(role, 1.0 if cold else 0.0)
+        found.append(
+            Cell(
+                plan=own,
+                outcome=outcome(own.id, resident=(0.0 if cold else 1.0) if reads else None),
+                node=counted(marks, storage=share, interval_s=interval_s),
+                ranks=(marks,),
+            )
+        )
+    return found
