@@ -60,7 +60,7 @@ def plan(
         loader = {"synthetic": "synthetic", "fetch": "reads"}[role]
     nodes, each = topology.split("x")
     return CellPlan(
-        id=f"{topology}-{loader}-{role}",
+        id=f"{topology}-{role}" if loader == role else f"{topology}-{loader}-{role}",
         topology=topology,
         nodes=int(nodes),
         accelerators_per_node=int(each),

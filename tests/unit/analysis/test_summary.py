@@ -77,7 +77,7 @@ def test_a_whole_run_is_summarised_from_end_to_end(tmp_path):
     cold = cell(found, "cold")
     assert found.partial is None
     assert [one.id for one in found.cells] == [
-        "1x1-synthetic-synthetic",
+        "1x1-synthetic",
         "1x1-torch-files-cold",
         "1x1-torch-files-warm",
         "1x1-torch-files-prep",
