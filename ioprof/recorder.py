@@ -19,6 +19,7 @@ import psutil
 
 from ioprof.clock import Clock, MonotonicClock
 from ioprof.errors import MeasureError
+from ioprof.leash import leashed
 from ioprof.sampler import SamplerProcess, SamplerSpec
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
@@ -119,7 +120,8 @@ def _started(spec: RecordSpec) -> Iterator[subprocess.Popen[bytes]]:
     with log_path(spec.folder, spec.node).open("ab") as log:
         try:
             child = subprocess.Popen(
-                spec.command,
+                # SIGTERM: the engine ends its ranks before itself.
+                leashed(spec.command, ending=signal.SIGTERM),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -166,7 +166,7 @@ def _dataset(study: Study, cells: tuple[CellSummary, ...]) -> DatasetSummary:
             source=mount.source,
             devices=study.devices,
             counter_source=sources[0] if sources else None,
-            counter_note=missing or "whole device: reads of other programs are in it",
+            counter_note=missing or "reads of other programs on that device are in it",
         ),
         survey_s=dataset.survey_s,
     )

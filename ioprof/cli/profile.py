@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,6 +108,8 @@ def _run(
     from ioprof.study.profile import measure, prepare
 
     _require_trainer(config)
+    # A batch system's time limit is an interrupt like any other: the report is still written.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ConsoleProgress() as progress:
         progress.say(_accelerator_sentence(chosen))
         _require_data(Path(config.data))

@@ -6,23 +6,14 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 
 import msgspec
 
 from ioprof.errors import ToolError
+from ioprof.leash import leashed
 
 _GRACE_S = 2.0
-# Becomes fio after asking the kernel to kill it when its parent dies (PR_SET_PDEATHSIG is 1, and
-# survives exec). A parent that died before that is told by the changed parent pid.
-_LAUNCH = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
-if os.getppid() != int(sys.argv[1]):
-    sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +32,7 @@ def run(argv: Sequence[str], *, deadline_s: float) -> Finished:
     """
     try:
         child = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), *argv],
+            leashed(argv, ending=signal.SIGKILL),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

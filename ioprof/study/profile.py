@@ -27,6 +27,8 @@ from ioprof.study.workingset import working_set
 
 _START_UP_GUESS_S = 12.0
 _FIO_S = 5.0
+_FASTEST_PER_S = 10_000.0
+"""No published accelerator trains ResNet-50 faster: 7,009 samples/s is the most."""
 
 
 class StudyResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,11 +177,9 @@ def _expected_s(config: ProfileConfig) -> float:
 
 
 def _samples_needed(config: ProfileConfig, accelerator: AcceleratorModel) -> float:
-    """What the hungriest cell can consume at its accelerators' own rate; unbounded if unknown."""
-    if accelerator.samples_per_s is None:
-        return float("inf")
+    """What the hungriest cell can consume at its accelerators' own rate."""
     ranks = max(Topology.parse(t).accelerators for t in config.topologies)
-    return accelerator.samples_per_s * ranks * config.duration_s
+    return (accelerator.samples_per_s or _FASTEST_PER_S) * ranks * config.duration_s
 
 
 def _refuse_inside(run: Path, data: Path) -> None:

@@ -6,8 +6,6 @@ duration at the accelerators' own rate, and small enough to be made warm in this
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ioprof.dataset.listing import FileList
@@ -27,7 +25,7 @@ def working_set(
     stored_bytes = float(files.stored_bytes.sum())
     mean_bytes = stored_bytes / len(files)
     by_memory = MEMORY_SHARE * memory_bytes / mean_bytes
-    by_need = math.ceil(_MARGIN * samples_needed)
+    by_need = _MARGIN * samples_needed
     count = int(max(1, min(len(files), by_memory, by_need)))
     if count >= len(files):
         return files

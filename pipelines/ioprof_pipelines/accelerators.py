@@ -100,9 +100,8 @@ class Training:
             model.parameters(), lr=config.learning_rate, momentum=0.9, weight_decay=1e-4
         )
         # bfloat16 needs no loss scaling; GPUs before Ampere have only float16.
-        self._half = (
-            torch.bfloat16 if self._cuda and torch.cuda.is_bf16_supported() else torch.float16
-        )
+        native = self._cuda and torch.cuda.is_bf16_supported(including_emulation=False)
+        self._half = torch.bfloat16 if native else torch.float16
         self._scaler = torch.amp.GradScaler(
             device.type, enabled=self._cuda and self._half is torch.float16
         )

@@ -43,7 +43,7 @@ def main() -> None:
     """`reader.py MODE FOLDER`: read every file of FOLDER once."""
     mode, folder = sys.argv[1:]
     read, flag = READERS[mode]
-    for name in sorted(os.listdir(folder)):
+    for name in sorted(os.listdir(folder)):  # noqa: PTH208 - pathlib is an import too many
         descriptor = os.open(f"{folder}/{name}", os.O_RDONLY | flag)
         read(descriptor)
         os.close(descriptor)

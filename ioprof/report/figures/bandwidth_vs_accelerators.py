@@ -42,7 +42,7 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
         tops.append(drawn)
     scale = bandwidth_scale(max(tops, default=0.0))
     message = Message(
-        name="bandwidth-vs-accelerators",
+        name="bandwidth_vs_accelerators",
         title=answer(summary).rstrip("."),
         caption=_caption(summary, cells, ceiling=ceiling, drawn=drawn),
         alt=_alt(asked, cells),

@@ -37,7 +37,7 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
     drawn = ceiling if ceiling is not None and ceiling <= _FAR * highest else None
     scale = bandwidth_scale(max(highest, drawn or 0.0))
     message = Message(
-        name="demand-by-topology",
+        name="demand_by_topology",
         title=_title(summary),
         caption=_caption(summary, rows, hidden=drawn is None),
         alt=_alt(rows),

@@ -53,7 +53,7 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
     rows = _rows(summary)
     cells = [cell for cell in trained_cells(summary) if cell.step_s is not None]
     message = Message(
-        name="step-breakdown",
+        name="step_breakdown",
         title=_title(rows),
         caption=_caption(summary, cells, rows),
         alt=_alt(rows),

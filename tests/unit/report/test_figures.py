@@ -41,10 +41,10 @@ def plain() -> dict[str, Figure]:
 
 def test_the_figures_come_in_the_order_in_which_they_are_read(plain):
     assert list(plain) == [
-        "bandwidth-vs-accelerators",
-        "step-breakdown",
+        "bandwidth_vs_accelerators",
+        "step_breakdown",
         "ceilings",
-        "demand-by-topology",
+        "demand_by_topology",
         "timeline-1x2-torch-files-cold",
     ]
 
@@ -53,12 +53,12 @@ def test_the_figures_come_in_the_order_in_which_they_are_read(plain):
     ("name", "title"),
     [
         (
-            "bandwidth-vs-accelerators",
+            "bandwidth_vs_accelerators",
             "2 accelerators need 514 MB/s for AU 90 %; this mount delivered 20.2 MB/s (AU 3.5 %): "
             "reading from storage (fetch) is the bottleneck",
         ),
         (
-            "step-breakdown",
+            "step_breakdown",
             "With 2 accelerators and torch-files, reading from storage takes 78 % of each step of "
             "723 ms",
         ),
@@ -68,7 +68,7 @@ def test_the_figures_come_in_the_order_in_which_they_are_read(plain):
             "the accelerators could take 5,000",
         ),
         (
-            "demand-by-topology",
+            "demand_by_topology",
             "2 accelerators at AU 90 % ask 514 MB/s of storage, 257 MB/s each",
         ),
         (
@@ -85,10 +85,10 @@ def test_a_title_is_one_sentence_computed_from_the_data(plain, name, title):
 @pytest.mark.parametrize(
     ("name", "units"),
     [
-        ("bandwidth-vs-accelerators", ["bandwidth (MB/s)", "accelerators (topology"]),
-        ("step-breakdown", ["time of one step (ms)"]),
+        ("bandwidth_vs_accelerators", ["bandwidth (MB/s)", "accelerators (topology"]),
+        ("step_breakdown", ["time of one step (ms)"]),
         ("ceilings", ["samples per second, all ranks together (samples/s)"]),
-        ("demand-by-topology", ["read bandwidth (MB/s)"]),
+        ("demand_by_topology", ["read bandwidth (MB/s)"]),
         (
             "timeline-1x2-torch-files-cold",
             ["(MB/s)", "(1/s)", "busy (%)", "(%)", "seconds since the first epoch began (s)"],
@@ -101,7 +101,7 @@ def test_axes_carry_their_units(plain, name, units):
 
 
 def test_captions_say_n_and_window(plain):
-    for name in ("bandwidth-vs-accelerators", "step-breakdown", "timeline-1x2-torch-files-cold"):
+    for name in ("bandwidth_vs_accelerators", "step_breakdown", "timeline-1x2-torch-files-cold"):
         assert "n = 12 blocks, 24 steps, in a window of 8.00 s" in plain[name].caption
     assert "n = 12 blocks" in plain["ceilings"].caption
 
@@ -116,8 +116,8 @@ def test_emulation_is_on_every_figure_and_on_none_of_a_real_accelerator(plain):
 
 
 def test_every_figure_can_be_read_without_being_seen(plain):
-    assert "1x2 needs 514 MB/s" in plain["bandwidth-vs-accelerators"].alt
-    assert "26 + 134 + 563 = 723 ms" in plain["step-breakdown"].alt
+    assert "1x2 needs 514 MB/s" in plain["bandwidth_vs_accelerators"].alt
+    assert "26 + 134 + 563 = 723 ms" in plain["step_breakdown"].alt
     assert "1x1 prep torch-files 800" in plain["ceilings"].alt
     assert "data wait 75 %" in plain["timeline-1x2-torch-files-cold"].alt
 
@@ -136,10 +136,10 @@ def test_the_same_summary_gives_the_same_bytes(plain):
 def test_where_nothing_was_measured_every_figure_says_what_is_missing():
     figures = drawn(summaries.unmeasured(), known=False)
     missing = {
-        "bandwidth-vs-accelerators": "No bandwidth was measured",
-        "step-breakdown": "No step was measured",
+        "bandwidth_vs_accelerators": "No bandwidth was measured",
+        "step_breakdown": "No step was measured",
         "ceilings": "No ceiling was measured",
-        "demand-by-topology": "No topology has a demand",
+        "demand_by_topology": "No topology has a demand",
         "timeline-1x2-torch-files-cold": "Not measured: no counter of this mount could be read",
     }
     assert list(figures) == list(missing)
@@ -150,15 +150,15 @@ def test_where_nothing_was_measured_every_figure_says_what_is_missing():
 def test_six_topologies_of_six_loaders_with_long_names_are_all_drawn():
     made = summaries.summary(topologies=SIX_TOPOLOGIES, loaders=SIX_LOADERS)
     figures = drawn(made)
-    for name in ("bandwidth-vs-accelerators", "step-breakdown", "ceilings", "demand-by-topology"):
+    for name in ("bandwidth_vs_accelerators", "step_breakdown", "ceilings", "demand_by_topology"):
         for topology in SIX_TOPOLOGIES:
             assert topology in words(figures[name])
-    assert "32 accelerators need 8.22 GB/s" in figures["bandwidth-vs-accelerators"].title
+    assert "32 accelerators need 8.22 GB/s" in figures["bandwidth_vs_accelerators"].title
 
 
 def test_a_single_topology_and_loader_is_drawn():
     figures = drawn(summaries.summary(topologies=("1x1",), loaders=("torch-files",)))
-    assert figures["demand-by-topology"].title.startswith("One accelerator at AU 90 % asks 257 MB")
+    assert figures["demand_by_topology"].title.startswith("One accelerator at AU 90 % asks 257 MB")
 
 
 def test_timelines_are_drawn_of_cells_that_trained_and_no_others():
@@ -194,7 +194,7 @@ def test_a_negative_stall_is_hatched_and_named_as_noise():
         else cell
         for cell in made.cells
     )
-    figure = drawn(msgspec.structs.replace(made, cells=cells))["step-breakdown"]
+    figure = drawn(msgspec.structs.replace(made, cells=cells))["step_breakdown"]
     assert "Hatched: a negative difference" in figure.caption
     assert "25.6 + 54.4 − 10.0 = 70.0 ms" in words(figure)
     assert "waiting for data takes 63 % of each step" in figure.title
@@ -213,7 +213,7 @@ def test_no_storage_ceiling_is_drawn_where_none_is_claimed():
         for one in made.ceilings
     )
     figures = drawn(msgspec.structs.replace(made, ceilings=limits))
-    for name in ("bandwidth-vs-accelerators", "ceilings", "demand-by-topology"):
+    for name in ("bandwidth_vs_accelerators", "ceilings", "demand_by_topology"):
         caption = figures[name].caption
         assert "No storage ceiling is claimed: the client was the limit." in caption
         assert "(fio)" not in words(figures[name])
@@ -223,7 +223,7 @@ def test_no_storage_ceiling_is_drawn_where_none_is_claimed():
 def test_text_that_looks_like_mathematics_is_drawn_as_it_is():
     loader = "costs-$5-and-$6"
     figures = drawn(summaries.summary(topologies=("1x1",), loaders=(loader,)))
-    assert loader in words(figures["step-breakdown"])
+    assert loader in words(figures["step_breakdown"])
 
 
 def luminance(colour: str) -> float:

@@ -159,6 +159,6 @@ def test_writing_leaves_pictures_and_page_in_the_run_directory(tmp_path, known):
     run.root.mkdir()
     write(run, made, timelines(made, known=known))
     names = {path.name for path in run.figures.iterdir()}
-    assert {"ceilings.png", "ceilings.svg", "demand-by-topology.png"} <= names
+    assert {"ceilings.png", "ceilings.svg", "demand_by_topology.png"} <= names
     assert all((run.figures / name).stat().st_size > 1000 for name in names)
     assert run.page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
