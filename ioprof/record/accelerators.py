@@ -7,6 +7,8 @@ plain names are out-of-the-box PyTorch with mixed precision.
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 
 from ioprof.errors import UsageError
@@ -59,7 +61,7 @@ def resolve(text: str) -> AcceleratorModel:
             source=f"{rate.source}; {rate.framework}, {rate.precision}",
         )
     number = _number(what) if prefix == "emulated" else None
-    if number is not None and number > 0:
+    if number is not None and 0 < number < math.inf:
         return AcceleratorModel(
             name="accelerator", kind="emulated", samples_per_s=number, source="typed in"
         )
