@@ -13,6 +13,7 @@ from ioprof.report.answer import bare, emulation, no_storage_ceiling, stages
 from ioprof.report.figure import Figure
 from ioprof.report.figures.bars import name_rows, write_values
 from ioprof.report.figures.caption import caption
+from ioprof.report.figures.scale import lengths_on_logarithm, wide
 from ioprof.report.figures.sheet import Message, Sheet, missing
 from ioprof.report.figures.style import Theme
 from ioprof.units import format_rate
@@ -63,16 +64,14 @@ def draw(summary: Summary, *, theme: Theme) -> Figure:
     if not rows:
         missing(axes, "No ceiling was measured in this run.", theme)
         return sheet.finish()
+    medians = [row.value.median for row in rows]
+    logarithmic = wide(medians)
     for place, row in enumerate(rows):
-        _draw_row(axes, place, row, theme)
+        _draw_row(axes, place, row, theme, bar=not logarithmic)
     for place in range(1, len(rows)):
         if rows[place].topology != rows[place - 1].topology:
             axes.axhline(place - 0.5, color=theme.faint, linewidth=1.2)
-    axes.set_xlim(left=0)
-    axes.margins(x=0.04)
-    axes.set_xlabel("samples per second, all ranks together (samples/s)")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
-    axes.locator_params(axis="x", nbins=6)
+    _scale(axes, medians, logarithmic=logarithmic)
     name_rows(axes, [row.name for row in rows], theme)
     write_values(axes, [_value(row) for row in rows], theme)
     return sheet.finish()
@@ -103,12 +102,32 @@ def _limit(one: Ceilings) -> str:
     return "prep" if one.bottleneck == "client-limited" else one.bottleneck
 
 
-def _draw_row(axes: Axes, place: int, row: Row, theme: Theme) -> None:
+def _scale(axes: Axes, medians: list[float], *, logarithmic: bool) -> None:
+    what = "samples per second, all ranks together (samples/s)"
+    if logarithmic:
+        lengths_on_logarithm(axes, medians)
+        axes.set_xlabel(f"{what}, logarithmic")
+    else:
+        axes.set_xlim(left=0)
+        axes.margins(x=0.04)
+        axes.locator_params(axis="x", nbins=6)
+        axes.set_xlabel(what)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+
+
+def _draw_row(axes: Axes, place: int, row: Row, theme: Theme, *, bar: bool) -> None:
+    """A bar from 0, or on a logarithm, where length means nothing, a mark."""
     value = row.value
-    axes.barh(place, value.median, height=0.62, color=theme.stages[row.stage], zorder=2)
+    hue = theme.stages[row.stage]
+    if bar:
+        axes.barh(place, value.median, height=0.62, color=hue, zorder=2)
+    else:
+        axes.plot([value.median], [place], color=hue, marker="o", ms=7, ls="none", zorder=2)
     if value.low is not None and value.high is not None:
         ends = [value.low, value.high]
-        axes.plot(ends, [place, place], color=theme.ink, lw=1.4, marker="|", ms=7, zorder=3)
+        axes.plot(
+            ends, [place, place], color=theme.ink, lw=1.4, marker="|", ms=7 if bar else 12, zorder=3
+        )
 
 
 def _value(row: Row) -> str:

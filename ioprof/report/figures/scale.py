@@ -72,3 +72,17 @@ def heights(axes: Axes, values: Sequence[float]) -> None:
     axes.set_ylim(low / 2, high * 2.2)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def wide(values: Sequence[float]) -> bool:
+    """Whether the smallest of `values` would vanish on an axis from 0."""
+    known = [value for value in values if value > 0]
+    return bool(known) and max(known) / min(known) > _VANISHING
+
+
+def lengths_on_logarithm(axes: Axes, values: Sequence[float]) -> None:
+    """A logarithmic horizontal axis around `values`; marks on it, not bars: it has no zero."""
+    known = [value for value in values if value > 0]
+    axes.set_xscale("log")
+    axes.set_xlim(min(known) / 2, max(known) * 2)
+    axes.xaxis.set_minor_formatter(NullFormatter())

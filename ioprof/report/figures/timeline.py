@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ioprof.analysis.timeline import Timeline
@@ -39,13 +41,15 @@ def draw(summary: Summary, cell: CellSummary, line: Timeline, *, theme: Theme) -
         caption=_caption(summary, cell, line),
         alt=_alt(cell, line),
     )
-    legend = [
+    legend: list[Any] = [
         Patch(facecolor=theme.shade, edgecolor=theme.faint, label="measured window"),
         Patch(facecolor=theme.faint, label="pause between epochs"),
     ]
-    sheet = Sheet(
-        message, theme=theme, plot_in=4.6, left_in=0.95, legend=legend[: 1 + bool(_pauses(line))]
-    )
+    if not _pauses(line):
+        del legend[1]
+    if len(line.epochs) > 1:
+        legend.append(_epoch_key(theme))
+    sheet = Sheet(message, theme=theme, plot_in=4.6, left_in=0.95, legend=legend)
     hue = colour(summary, cell.loader, theme)
     rows = sheet.axes(rows=len(panels))
     start = min([0.0, *line.t_s])
@@ -104,6 +108,8 @@ def _draw_panel(axes: Axes, panel: Panel, line: Timeline, hue: str, theme: Theme
     axes.axvspan(*line.window, color=theme.shade, linewidth=0, zorder=0)
     for start, end in _pauses(line):
         axes.axvspan(start, end, color=theme.faint, linewidth=0, zorder=0.5)
+    for start, _ in line.epochs[1:]:
+        axes.axvline(start, color=theme.muted, linewidth=0.9, linestyle=(0, (4, 2)), zorder=3)
     values = [math.nan if value is None else value for value in panel.values]
     axes.fill_between(line.t_s, values, color=hue, alpha=0.22, linewidth=0, step="mid")
     axes.plot(line.t_s, values, color=hue, linewidth=1.3, drawstyle="steps-mid")
@@ -112,6 +118,10 @@ def _draw_panel(axes: Axes, panel: Panel, line: Timeline, hue: str, theme: Theme
         axes.set_yticks([0])
     else:
         axes.locator_params(axis="y", nbins=4)
+
+
+def _epoch_key(theme: Theme) -> Line2D:
+    return Line2D([], [], color=theme.muted, lw=0.9, ls=(0, (4, 2)), label="an epoch begins")
 
 
 def _pauses(line: Timeline) -> list[tuple[float, float]]:

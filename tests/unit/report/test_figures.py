@@ -156,6 +156,24 @@ def test_six_topologies_of_six_loaders_with_long_names_are_all_drawn():
     assert "32 accelerators need 8.22 GB/s" in figures["bandwidth_vs_accelerators"].title
 
 
+def test_ceilings_too_far_apart_for_one_axis_from_zero_are_marks_on_a_logarithm():
+    near = drawn(summaries.summary())["ceilings"]
+    far = drawn(summaries.summary(topologies=("1x1", "4x8")))["ceilings"]
+    assert "logarithmic" not in words(near)
+    assert "(samples/s), logarithmic" in words(far)
+
+
+def test_a_timeline_marks_where_an_epoch_begins_even_without_a_pause():
+    made = summaries.summary()
+    cell_id = "1x2-torch-files-cold"
+    joined = msgspec.structs.replace(timeline(cell_id), epochs=[(0.0, 2.0), (2.0, 4.0)])
+    alone = msgspec.structs.replace(joined, epochs=[(0.0, 4.0)])
+    for line, marked in ((joined, True), (alone, False)):
+        figure = draw_all(made, {cell_id: line}, theme="light")[-1]
+        assert ("an epoch begins" in words(figure)) is marked
+        assert "pause between epochs" not in words(figure)
+
+
 def test_a_single_topology_and_loader_is_drawn():
     figures = drawn(summaries.summary(topologies=("1x1",), loaders=("torch-files",)))
     assert figures["demand_by_topology"].title.startswith("One accelerator at AU 90 % asks 257 MB")
