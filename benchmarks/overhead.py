@@ -65,7 +65,7 @@ def median_step_s(*, recorded: bool) -> float:
             assert outcome.exit_status == 0
         else:
             subprocess.run(command, check=True, env={**os.environ, RESULT: str(result)})
-        return statistics.median(json.loads(result.read_text()))
+        return float(statistics.median(json.loads(result.read_text())))
 
 
 def sampler_cpu_fraction() -> float:

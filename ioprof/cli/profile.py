@@ -137,13 +137,19 @@ def _print_commands(config: ProfileConfig, chosen: AcceleratorModel, root: Path)
 
 
 def _accelerator(text: str) -> AcceleratorModel:
+    from ioprof.hostinfo import host
     from ioprof.record.accelerators import resolve
 
-    if text != "auto":
+    if text not in ("auto", "cuda"):
         return resolve(text)
-    from ioprof.hostinfo import host
-
-    return resolve("cuda" if host().accelerators else "emulated:h100")
+    if host().accelerators:
+        return resolve("cuda")
+    if text == "cuda":
+        raise MeasureError(
+            "No NVIDIA GPU is visible here, so nothing can be trained on one. "
+            "Use --accelerator emulated:h100; `ioprof doctor` says what is missing."
+        )
+    return resolve("emulated:h100")
 
 
 def _accelerator_sentence(chosen: AcceleratorModel) -> str:

@@ -80,4 +80,12 @@ def _error(plan: CellPlan, *, status: int, ended_by: str | None, folder: Path) -
     if status == 0 or ended_by == "interrupted":
         return None
     how = f"did not end in time (exit {status})" if ended_by else f"ended with status {status}"
-    return f"Cell {plan.id} {how}. Its last words:\n{log_tail(folder)}"
+    return f"Cell {plan.id} {how}. {_last_words(log_tail(folder, lines=200))}"
+
+
+def _last_words(log: str) -> str:
+    """What the ranks said of their own failure; else the end of the log."""
+    ranks = [line for line in log.splitlines() if line.startswith("rank ")]
+    if ranks:
+        return "; ".join(ranks)
+    return "Its log ends:\n" + "\n".join(log.splitlines()[-8:])

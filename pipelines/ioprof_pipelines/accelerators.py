@@ -109,20 +109,38 @@ class Training:
         self._std = torch.tensor(STD, device=device).view(1, 3, 1, 1) * 255
         self._losses: list[float] = []
         self._stand_in = torch.zeros(1, 3, config.image_size, config.image_size)
+        self._rehearse(config)
+
+    def _rehearse(self, config: TrainConfig) -> None:
+        """Forward and backward once on noise, before the clock runs: kernels are chosen, and the
+        libraries' own pages are read, which would else be taken for samples. No weight moves."""
+        side = config.image_size
+        noise = Batch(
+            images=torch.randn(config.batch, 3, side, side),
+            labels=torch.zeros(config.batch, dtype=torch.int64),
+            samples=config.batch,
+            stored_bytes=0,
+        )
+        images, labels, _ = self._on_device(noise)
+        torch.autograd.backward(self._loss(images, labels))
+        self._optimizer.zero_grad(set_to_none=True)
 
     def step(self, batch: Batch) -> float | None:
         """One optimiser update; a batch without a good sample still joins the gradient exchange."""
         images, labels, h2d_s = self._on_device(batch)
         self._optimizer.zero_grad(set_to_none=True)
-        with torch.autocast(self._device.type, dtype=self._half, enabled=self._cuda):
-            output = self._model(images)
-            scores = output if isinstance(output, torch.Tensor) else output.logits
-            loss = torch.nn.functional.cross_entropy(scores, labels)
+        loss = self._loss(images, labels)
         torch.autograd.backward(self._scaler.scale(loss))
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._losses.append(float(loss.detach()))  # waits for the device
         return h2d_s
+
+    def _loss(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(self._device.type, dtype=self._half, enabled=self._cuda):
+            output = self._model(images)
+            scores = output if isinstance(output, torch.Tensor) else output.logits
+            return torch.nn.functional.cross_entropy(scores, labels)
 
     def _on_device(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, float | None]:
         images = self._stand_in if batch.images is None else batch.images

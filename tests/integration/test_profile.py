@@ -34,7 +34,7 @@ def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Profiled
         "--image-size=64",
         "--model=resnet18",
         "--batch=8",
-        "--duration=2s",
+        "--duration=3s",
         "--no-fio",
     )
 
