@@ -1,32 +1,37 @@
 """The block devices under a mount, by their place in the stack.
 
 What the mount names is the top: its bytes are the headline. What it is built on (a partition's
-disk, members of md and dm, the disk below a loop device's file) is shown and never added. Devices
-are found by number through sysfs, never by the mount's source name, which may be `/dev/root`.
+disk, members of md and dm, the disk below a loop device's file) is shown and never added.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from ioprof.errors import MeasureError
 from ioprof.record.dataset import Mount
 from ioprof.record.reading import Role
 from ioprof.sources.mount import find_mount
+from ioprof.sources.overlay import layers_of
 from ioprof.sources.source import BlockDevice, BlockStack, Roots
+from ioprof.sources.sysblock import SysBlock
 
 _MAX_DEPTH = 16
-_MEMORY = {"tmpfs", "ramfs", "hugetlbfs"}
+_MEMORY = {"tmpfs", "ramfs", "hugetlbfs", "devtmpfs", "rootfs"}
 _NETWORK = {
     "nfs", "nfs4", "lustre", "gpfs", "wekafs", "beegfs", "ceph", "cifs", "smb3", "9p", "virtiofs",
-    "afs", "orangefs",
+    "afs", "orangefs", "fuse",
 }  # fmt: skip
 
 
-def find_stack(mount: Mount, *, roots: Roots = Roots()) -> BlockStack:
-    """The stack under `mount`; empty with the reason where the filesystem has no block device."""
-    return _Search(roots).stack(mount)
+def find_stack(mount: Mount, *, roots: Roots = Roots(), path: Path | None = None) -> BlockStack:
+    """The stack under `mount`; empty with the reason where the filesystem has no block device.
+
+    With `path`, a place below the mount, an overlay counts only the layers that hold this path.
+    """
+    return _Search(roots).stack(mount, path=path)
 
 
 class _Search:
@@ -34,170 +39,153 @@ class _Search:
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
-        self._below: dict[str, BlockDevice] = {}
-        self._notes: list[str] = []
+        self._block = SysBlock(roots)
+        self._lower: dict[str, list[str]] = {}
+        """What each device passed is built on."""
+        self._notes: dict[str, None] = {}
 
-    def stack(self, mount: Mount, *, depth: int = 0) -> BlockStack:
-        tops, reason = self._tops(mount, depth=depth)
-        devices = {
-            name: BlockDevice(name=name, role=Role.TOP, paths=self._paths(name)) for name in tops
-        }
-        for name in tops:
-            self._descend(name, depth=depth)
-        below = [device for name, device in self._below.items() if name not in devices]
-        return BlockStack(
-            devices=(*devices.values(), *below), reason=reason, notes=tuple(self._notes)
-        )
+    def stack(self, mount: Mount, *, path: Path | None) -> BlockStack:
+        found, reason = self._tops(mount, path=path, depth=0)
+        for name in found:
+            self._descend(name, depth=0)
+        tops = [name for name in found if not self._stands_on(name, others=found)]
+        below = [name for name in self._lower if name not in tops]
+        devices = [self._device(name, Role.TOP) for name in tops]
+        devices += [
+            self._device(name, Role.MIDDLE if self._lower[name] else Role.LEAF) for name in below
+        ]
+        return BlockStack(devices=tuple(devices), reason=reason, notes=tuple(self._notes))
 
-    def _tops(self, mount: Mount, *, depth: int) -> tuple[list[str], str | None]:
+    def _device(self, name: str, role: Role) -> BlockDevice:
+        return BlockDevice(name=name, role=role, paths=self._block.paths(name))
+
+    def _note(self, text: str) -> None:
+        self._notes[text] = None
+
+    def _stands_on(self, name: str, *, others: list[str]) -> bool:
+        """Whether one of the other tops carries `name`: adding both would count bytes twice."""
+        waiting = list(self._lower[name])
+        passed: set[str] = set()
+        while waiting:
+            lower = waiting.pop()
+            if lower in others:
+                self._note(f"{name} stands on {lower}: only {lower} is in the headline")
+                return True
+            if lower not in passed:
+                passed.add(lower)
+                waiting += self._lower.get(lower, [])
+        return False
+
+    def _tops(
+        self, mount: Mount, *, depth: int, path: Path | None = None
+    ) -> tuple[list[str], str | None]:
         """Names of the devices that the mount itself is on, or why there are none."""
         if depth > _MAX_DEPTH:
             return [], f"{mount.path} is stacked more than {_MAX_DEPTH} filesystems deep"
-        name = self._name(mount.major_minor)
-        if name is not None:
-            return [name], None
+        if mount.filesystem == "overlay":
+            return self._overlay(mount, depth=depth, path=path)
         if mount.filesystem == "btrfs":
             return self._btrfs(mount)
-        if mount.filesystem == "overlay":
-            return self._overlay(mount, depth=depth)
-        return [], _no_device(mount)
-
-    def _name(self, major_minor: str) -> str | None:
-        """Device name of a number, None when sysfs knows no such device."""
-        link = self._roots.sys / "dev" / "block" / major_minor
-        try:
-            return link.readlink().name
-        except OSError:
-            return link.resolve().name if link.exists() else None
-
-    def _directory(self, name: str) -> Path:
-        """Sysfs folder of a disk or of a partition (which lies in its disk's folder)."""
-        for folder in (self._roots.sys / "class" / "block", self._roots.sys / "block"):
-            if (folder / name).exists():
-                return (folder / name).resolve()
-        for folder in (self._roots.sys / "block").glob(f"*/{name}"):
-            return folder.resolve()
-        return self._roots.sys / "block" / name
+        if _over_network(mount.filesystem):
+            # Before the number is looked up: Lustre takes it from a hash, so it may be any disk's.
+            return [], _no_device(mount)
+        name = self._block.name(mount.major_minor)
+        return ([name], None) if name is not None else ([], _no_device(mount))
 
     def _btrfs(self, mount: Mount) -> tuple[list[str], str | None]:
         """All devices of the btrfs whose mount names one of them as its source."""
-        source = Path(mount.source).name
-        resolved = Path(os.path.realpath(mount.source)).name
-        for folder in sorted((self._roots.sys / "fs" / "btrfs").glob("*/devices")):
-            members = sorted(path.name for path in folder.iterdir())
-            if source in members or resolved in members:
+        folder = self._roots.sys / "fs" / "btrfs"
+        names = {self._source_device(mount.source), Path(mount.source).name}
+        every = [self._block.listed(each / "devices") for each in sorted(folder.glob("*"))]
+        every = [members for members in every if members]
+        for members in every:
+            if names.intersection(members):
                 return members, None
+        if len(every) == 1:
+            # The source may be /dev/root: the only btrfs of this host is the one.
+            return every[0], None
         return [], f"the devices of the btrfs on {mount.source} are not listed in sysfs"
 
-    def _overlay(self, mount: Mount, *, depth: int) -> tuple[list[str], str | None]:
-        """Devices under every layer: a read goes to the layer that holds the file."""
-        layers = _layers(mount)
+    def _source_device(self, source: str) -> str | None:
+        """Kernel name of a device file, by its number, or by the mapper's name where the file is
+        in another namespace."""
+        try:
+            found = Path(source).stat()
+        except (OSError, ValueError):
+            return self._block.mapped(Path(source).name)
+        if not stat.S_ISBLK(found.st_mode):
+            return None
+        return self._block.name(f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}")
+
+    def _overlay(
+        self, mount: Mount, *, depth: int, path: Path | None
+    ) -> tuple[list[str], str | None]:
+        """Devices under the layers: a read goes to the layer that holds the file."""
+        layers = layers_of(mount, path=path)
         tops: list[str] = []
         reasons: list[str] = []
         for layer in layers:
             try:
                 below = find_mount(layer, roots=self._roots)
-            except MeasureError as error:
-                reasons.append(str(error))
+            except MeasureError:
+                reasons.append(f"the layer {layer} of the overlay is not visible from here")
                 continue
-            found, reason = self._tops(below, depth=depth + 1)
+            found, reason = self._tops(below, depth=depth + 1, path=layer)
             tops.extend(name for name in found if name not in tops)
             if reason:
-                reasons.append(reason)
-        if tops:
-            self._notes.append(
-                f"{mount.path} is an overlay: the devices are those under its {len(layers)} layers"
-            )
-            return tops, None
-        return [], "; ".join(dict.fromkeys(reasons)) or f"{mount.path} names no layer"
+                reasons.append(f"the layer {layer} of the overlay: {reason}")
+        if not tops:
+            return [], "; ".join(dict.fromkeys(reasons)) or f"{mount.path} names no layer"
+        for text in (f"{mount.path} is an overlay of {len(layers)} layers", *reasons):
+            self._note(text)
+        return tops, None
 
     def _descend(self, name: str, *, depth: int) -> None:
-        """List what `name` is built on."""
-        if depth > _MAX_DEPTH:
+        """Remember what `name` is built on, down to the end."""
+        if name in self._lower or depth > _MAX_DEPTH:
             return
-        below = self._below_one(name)
-        for lower in below:
-            if lower in self._below:
-                continue
-            leaf = not self._below_one(lower)
-            self._below[lower] = BlockDevice(
-                name=lower, role=Role.LEAF if leaf else Role.MIDDLE, paths=self._paths(lower)
-            )
+        self._lower[name] = self._block.members(name) or self._backing(name)
+        for lower in self._lower[name]:
             self._descend(lower, depth=depth + 1)
 
-    def _below_one(self, name: str) -> list[str]:
-        directory = self._directory(name)
-        if (directory / "partition").exists():
-            return [directory.parent.name]
-        slaves = directory / "slaves"
-        members = sorted(path.name for path in slaves.iterdir()) if slaves.is_dir() else []
-        return members or self._backing(directory)
-
-    def _backing(self, directory: Path) -> list[str]:
+    def _backing(self, name: str) -> list[str]:
         """Devices under the file that a loop device reads."""
-        try:
-            file = (directory / "loop" / "backing_file").read_text().rstrip("\n")
-        except OSError:
+        file = self._block.attribute(name, "loop/backing_file")
+        if file is None:
             return []
+        if self._block.attribute(name, "loop/dio") == "0":
+            self._note(
+                f"{name} reads its file through the page cache: the disk below it may rest while "
+                "it delivers, and evicting the dataset leaves that file cached"
+            )
         try:
             mount = find_mount(Path(file), roots=self._roots)
         except MeasureError:
-            self._notes.append(f"the file under {directory.name} cannot be found: {file}")
+            self._note(f"the file under {name} cannot be found: {file}")
             return []
-        direct = _text(directory / "loop" / "dio")
-        if direct == "0":
-            self._notes.append(
-                f"{directory.name} reads its file through the page cache: the disk below it may "
-                "rest while it delivers"
-            )
-        return self._tops(mount, depth=1)[0]
-
-    def _paths(self, name: str) -> tuple[str, ...]:
-        """Hidden path devices of an NVMe multipath head: nvme2c0n1 and nvme2c1n1 of nvme2n1."""
-        controller, namespace = _nvme(name)
-        if not controller:
-            return ()
-        block = self._roots.sys / "block"
-        return tuple(sorted(path.name for path in block.glob(f"{controller}c*n{namespace}")))
+        found, reason = self._tops(mount, depth=1, path=Path(file))
+        if reason:
+            self._note(f"the file under {name}: {reason}")
+        return found
 
 
-def _nvme(name: str) -> tuple[str, str]:
-    """Parts of an NVMe head's name: "nvme2n1" is ("nvme2", "1"); empty for other names."""
-    head, _, namespace = name.rpartition("n")
-    is_head = head.startswith("nvme") and head[4:].isdigit() and namespace.isdigit()
-    return (head, namespace) if is_head else ("", "")
-
-
-def _layers(mount: Mount) -> list[Path]:
-    """Upper and lower folders of an overlay, from its options."""
-    found: list[Path] = []
-    for option in mount.options:
-        key, _, value = option.partition("=")
-        if key == "upperdir":
-            found.insert(0, Path(value))
-        elif key in ("lowerdir", "lowerdir+", "datadir+"):
-            found.extend(Path(part) for part in value.split(":") if part)
-    return found
+def _over_network(filesystem: str) -> bool:
+    """fuseblk is not: its daemon reads a block device, and the mount has that device's number."""
+    return filesystem in _NETWORK or filesystem.startswith("fuse.")
 
 
 def _no_device(mount: Mount) -> str:
     name = mount.filesystem
     if name in _MEMORY:
         return f"{mount.path} is {name}: it lives in memory and has no storage under it"
-    if name in _NETWORK or name.startswith("fuse"):
+    if _over_network(name):
+        hidden = "; drives that it takes over from user space no kernel sees" * (name == "wekafs")
         return (
             f"{name} has no block device under it, and ioprof does not read the client counters "
-            "of this filesystem yet"
+            f"of this filesystem yet{hidden}"
         )
     if name == "zfs":
         return "zfs hides its devices from the mount, and ioprof does not read pool counters yet"
     return (
         f"{name} on {mount.source or mount.path} names no block device (number {mount.major_minor})"
     )
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return None

@@ -21,8 +21,8 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 def find_mount(path: Path, *, roots: Roots = Roots()) -> Mount:
     """The mount that holds `path`; MeasureError when the path cannot be opened or is in none."""
     try:
-        mount_id = _mount_id(path)
-        text = (roots.proc / "self" / "mountinfo").read_text(errors="surrogateescape")
+        mount_id = _mount_id(path, roots)
+        text = os.fsdecode((roots.proc / "self" / "mountinfo").read_bytes())
     except OSError as error:
         raise MeasureError(
             f"The mount of {path} cannot be told: {error.strerror}. Check the path and that /proc "
@@ -35,11 +35,13 @@ def find_mount(path: Path, *, roots: Roots = Roots()) -> Mount:
     return _longest_prefix(path, mounts)
 
 
-def _mount_id(path: Path) -> int | None:
-    """Mount id of `path` on this machine; None where this kernel's fdinfo does not name it."""
+def _mount_id(path: Path, roots: Roots) -> int | None:
+    """Mount id of `path`; None where fdinfo does not name it (Linux before 3.15)."""
     descriptor = os.open(path, os.O_PATH)
     try:
-        text = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+        text = (roots.proc / "self" / "fdinfo" / str(descriptor)).read_text()
+    except FileNotFoundError:
+        return None
     finally:
         os.close(descriptor)
     for line in text.splitlines():
@@ -73,13 +75,14 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     blanks, since the source may be empty. Blank, tab, newline and backslash are octal escapes.
     """
     mounts: list[Mount] = []
-    for line in text.splitlines():
+    # Only the newline: a name may hold what splitlines() also takes for the end of a line.
+    for line in text.split("\n"):
         left, dash, right = line.partition(" - ")
         fields = left.split(" ")
         after = right.split(" ")
         if not dash or len(fields) < 6 or not fields[0].isdigit():
             continue
-        filesystem, source, *super_options = [*after, ""][: max(len(after), 2)]
+        filesystem, source = after[0], after[1] if len(after) > 1 else ""
         mounts.append(
             Mount(
                 mount_id=int(fields[0]),
@@ -87,7 +90,7 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
                 filesystem=filesystem,
                 source=unescape(source),
                 root=unescape(fields[3]),
-                options=_options(fields[5], " ".join(super_options)),
+                options=_options(fields[5], " ".join(after[2:])),
                 major_minor=fields[2],
             )
         )

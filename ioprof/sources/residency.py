@@ -19,6 +19,8 @@ import msgspec
 
 PAGE_BYTES = mmap.PAGESIZE
 _CACHESTAT = 451
+_UNMAPPED_USER = 65534
+_CLOSED = "the kernel tells page residency only to the owner of a file or who may write it"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Method = Literal["cachestat", "mincore"]
@@ -77,23 +79,39 @@ def _by_cachestat(descriptor: int, total: int) -> Pages | None:
     number = ctypes.get_errno()
     if number in (errno.ENOSYS, errno.EOPNOTSUPP):
         return None
-    reason = (
-        "the kernel tells page residency only to the owner of a file or who may write it"
-        if number == errno.EPERM
-        else f"cachestat failed: {os.strerror(number)}"
-    )
+    if number == errno.EPERM and _may_know(descriptor):
+        # Not the kernel's word but a container's filter, which refuses calls it does not know.
+        return None
+    reason = _CLOSED if number == errno.EPERM else f"cachestat failed: {os.strerror(number)}"
     return Pages(resident=None, total=total, method="cachestat", reason=reason)
 
 
-def _by_mincore(descriptor: int, length: int, total: int) -> Pages:
+def _may_know(descriptor: int) -> bool:
+    """Whether the kernel tells this process which of the file's pages are cached: it owns the file,
+    may write it, or is root over the owner."""
     owner = os.fstat(descriptor).st_uid
-    if os.geteuid() not in (0, owner):
-        return Pages(
-            resident=None,
-            total=total,
-            method="mincore",
-            reason="mincore tells page residency only to the owner of a file or who may write it",
-        )
+    if owner == os.geteuid() or os.access(
+        f"/proc/self/fd/{descriptor}", os.W_OK, effective_ids=True
+    ):
+        return True
+    # In a user namespace root is nobody to files of users whom the namespace does not map.
+    return os.geteuid() == 0 and owner != _UNMAPPED_USER
+
+
+def _by_mincore(descriptor: int, length: int, total: int) -> Pages:
+    if not _may_know(descriptor):
+        return Pages(resident=None, total=total, method="mincore", reason=_CLOSED)
+    try:
+        return _mapped(descriptor, length, total)
+    except (OSError, ValueError) as error:
+        # The file shrank meanwhile, or its filesystem maps nothing.
+        reason = f"mincore failed: {error}"
+        return Pages(resident=None, total=total, method="mincore", reason=reason)
+
+
+def _mapped(descriptor: int, length: int, total: int) -> Pages:
+    """Pages by mincore over a private mapping that is never touched. It is writable only because
+    its address cannot be taken otherwise; that needs no right to write the file."""
     vector = (ctypes.c_ubyte * total)()
     with mmap.mmap(
         descriptor, length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_WRITE | mmap.PROT_READ
@@ -106,6 +124,5 @@ def _by_mincore(descriptor: int, length: int, total: int) -> Pages:
         finally:
             del anchor  # the mapping cannot be closed while something points into it
     if status != 0:
-        reason = f"mincore failed: {os.strerror(ctypes.get_errno())}"
-        return Pages(resident=None, total=total, method="mincore", reason=reason)
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return Pages(resident=sum(byte & 1 for byte in vector), total=total, method="mincore")
