@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -26,4 +27,8 @@ def leashed(argv: Sequence[str], *, ending: signal.Signals) -> list[str]:
 
     What it starts itself is its own affair: give SIGTERM to a launcher that ends its ranks.
     """
+    setpriv = shutil.which("setpriv")
+    if setpriv is not None:
+        # A program of a few pages: an interpreter's own start would show in the counters.
+        return [setpriv, "--pdeathsig", ending.name.removeprefix("SIG"), "--", *argv]
     return [sys.executable, "-I", "-S", "-c", _LAUNCH, str(os.getpid()), str(int(ending)), *argv]

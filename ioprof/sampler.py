@@ -154,7 +154,7 @@ def find_sources(spec: SamplerSpec, *, sampler_pid: int, roots: Roots = Roots())
     if spec.data_path is not None:
         try:
             mount = find_mount(spec.data_path, roots=roots)
-            stack = find_stack(mount, roots=roots)
+            stack = find_stack(mount, roots=roots, path=spec.data_path)
         except (IoprofError, OSError, ValueError) as error:
             what = "mount" if mount is None else "block devices"
             found.append(Unavailable(source=what, reason=str(error)))

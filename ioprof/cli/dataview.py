@@ -87,7 +87,7 @@ def _examine(path: Path) -> DataView:
         with os.scandir(path) as entries:
             next(entries, None)
         mount = find_mount(path)
-        stack = find_stack(mount)
+        stack = find_stack(mount, path=path)
     except OSError as error:
         says = f"{shown(path)}: {error.strerror}"
         return DataView(checks=(_check("path", says, "give --data a folder that can be listed"),))

@@ -63,7 +63,7 @@ def prepare(
     _refuse_too_few(files, config)
     files.write(run.filelist)
     mount = find_mount(data)
-    stack = find_stack(mount)
+    stack = find_stack(mount, path=data)
     study = Study(
         format_version=FORMAT_VERSION,
         ioprof_version=VERSION,
