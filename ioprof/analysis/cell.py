@@ -165,11 +165,18 @@ def _ratios(
         return None, None, dict.fromkeys(reasons, why)
     if not cold:
         del reasons["cache_served"]
-        return 1.0 - bytes_.storage_over_consumed, None, reasons
+        return 1.0 - (_own_share(bytes_) or 0.0), None, reasons
     del reasons["read_amplification"]
     asked = bytes_.requested_bytes or bytes_.consumed_bytes or 0
-    delivered = bytes_.storage_read_bytes or 0
+    delivered = bytes_.own_storage_bytes or 0
     return None, delivered / asked if asked else None, reasons
+
+
+def _own_share(bytes_: Reconciliation | None) -> float | None:
+    """What storage delivered for this cell ÷ what it consumed."""
+    if bytes_ is None or bytes_.own_storage_bytes is None or not bytes_.consumed_bytes:
+        return None
+    return bytes_.own_storage_bytes / bytes_.consumed_bytes
 
 
 def _verdict(seen: Observation, bytes_: Reconciliation | None, *, bound: Bound) -> str:
@@ -180,7 +187,7 @@ def _verdict(seen: Observation, bytes_: Reconciliation | None, *, bound: Bound) 
         return "reference"
     if bytes_ is not None and not (bytes_.consumed_bytes or bytes_.storage_read_bytes):
         return "invalid"
-    over = bytes_.storage_over_consumed if bytes_ else None
+    over = _own_share(bytes_)
     if plan.role != "warm" and over is not None and over < _SERVED_BELOW:
         return "cache-served"
     found = bound.of(plan.topology, plan.loader)

@@ -33,6 +33,8 @@ def reconcile(seen: Observation, *, top_devices: tuple[str, ...]) -> Reconciliat
         for name in ("requested_bytes", "storage_read_bytes")
         if name in found.reasons
     }
+    if found.block_read_bytes is None:
+        reasons["process_read_bytes"] = found.reasons.get("block_read_bytes", "not recorded")
     if consumed is None:
         reasons["consumed_bytes"] = "the trainer did not say how large its samples are"
     ratios = {
@@ -42,6 +44,7 @@ def reconcile(seen: Observation, *, top_devices: tuple[str, ...]) -> Reconciliat
     for name, ratio in ratios.items():
         if ratio is None:
             reasons[name] = "one of the two is not known, or nothing was consumed"
+    others = _others_read(found, consumed)
     agrees = _agrees(
         ratios["requested_over_consumed"],
         # On a warm cell storage should deliver nothing: the share that it did is cache_served.
@@ -54,8 +57,10 @@ def reconcile(seen: Observation, *, top_devices: tuple[str, ...]) -> Reconciliat
         requested_bytes=_whole(requested),
         storage_read_bytes=_whole(found.storage_read_bytes),
         storage_scope=found.storage_scope,
+        process_read_bytes=_whole(found.block_read_bytes),
+        others_read=others,
         agrees=agrees,
-        why=_why(seen, found, agrees=agrees, **ratios),
+        why=_why(seen, found, agrees=agrees, others=others, **ratios),
         reasons=reasons,
         **ratios,
     )
@@ -74,11 +79,21 @@ def _agrees(*ratios: float | None) -> bool | None:
     return all(abs(ratio - 1) <= TOLERANCE for ratio in known) if known else None
 
 
+def _others_read(found: Accounting, consumed: int | None) -> bool:
+    """Whether a device-wide count is more than these processes took. A filesystem that charges
+    nothing to processes says nothing about it."""
+    own, delivered = found.block_read_bytes, found.storage_read_bytes
+    if found.storage_scope != "device" or not own or not delivered or not consumed:
+        return False
+    return delivered > (1 + TOLERANCE) * max(own, consumed)
+
+
 def _why(
     seen: Observation,
     found: Accounting,
     *,
     agrees: bool | None,
+    others: bool,
     requested_over_consumed: float | None,
     storage_over_consumed: float | None,
 ) -> str:
@@ -94,7 +109,7 @@ def _why(
         return f"Storage delivered {share} less than was consumed: a cache served the rest."
     if storage_over_consumed is not None and storage_over_consumed > 1 + TOLERANCE:
         own = _ratio(found.block_read_bytes, seen.consumed_bytes)
-        if own is not None and abs(own - 1) <= TOLERANCE:
+        if own is not None and others:
             return (
                 f"The device delivered {storage_over_consumed:.2f} times what was consumed, the "
                 f"processes' own block reads {own:.2f} times: others read from the device too."

@@ -90,6 +90,11 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
     storage_read_bytes: int | None
     storage_scope: str | None
     """Whose reads the storage number includes: "process", "mount", "device"."""
+    process_read_bytes: int | None
+    """What the block layer fetched for the processes alone; 0 on FUSE and network filesystems."""
+    others_read: bool
+    """Storage delivered more than was consumed, and less of it to these processes: other programs
+    read from the device too."""
     requested_over_consumed: float | None
     storage_over_consumed: float | None
     agrees: bool | None
@@ -97,6 +102,11 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     """One sentence: that they agree, or what explains the difference."""
     reasons: dict[str, str] = {}
+
+    @property
+    def own_storage_bytes(self) -> int | None:
+        """What storage delivered for this cell: other programs' reads left out where they show."""
+        return self.process_read_bytes if self.others_read else self.storage_read_bytes
 
 
 class Training(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ def of(role="cold", *, ranks=(STEPS,), node=None, top=("vda",)) -> Reconciliatio
 
 
 def test_three_equal_counts_agree():
-    found = of()
+    found = of(node=counted(STEPS, block=1.0))
     assert found.consumed_bytes == found.requested_bytes == found.storage_read_bytes == CONSUMED
     assert found.requested_over_consumed == found.storage_over_consumed == 1.0
     assert found.agrees is True
@@ -131,3 +131,19 @@ def test_there_is_nothing_to_reconcile_without_counters_marks_or_dataset():
         msgspec.structs.replace(whole, plan=plan("synthetic")),
     ):
         assert reconcile(observed(broken), top_devices=("vda",)) is None
+
+
+def test_reads_of_other_programs_on_the_device_are_told_apart():
+    # The device delivered twice what was consumed, the processes themselves 1.02 times.
+    found = of(node=counted(STEPS, storage=2.0, block=1.02))
+    assert found.others_read is True
+    assert found.storage_read_bytes == 2 * CONSUMED
+    assert found.own_storage_bytes == found.process_read_bytes == pytest.approx(1.02 * CONSUMED)
+    assert found.agrees is False
+    assert "others read from the device too" in found.why
+
+
+def test_a_filesystem_that_charges_nothing_to_processes_says_nothing_of_others():
+    found = of(node=counted(STEPS, storage=2.0, block=0.0))
+    assert found.others_read is False
+    assert found.own_storage_bytes == 2 * CONSUMED

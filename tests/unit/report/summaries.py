@@ -155,6 +155,8 @@ def reconciliation(consumed_per_s: float) -> Reconciliation:
         storage_scope="device",
         requested_over_consumed=1.001,
         storage_over_consumed=1.01,
+        process_read_bytes=round(consumed_per_s * 10.1),
+        others_read=False,
         agrees=True,
         why="Consumed, requested and storage bytes agree within 5 %.",
     )
