@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -143,17 +144,25 @@ def _started(spec: RecordSpec) -> Iterator[subprocess.Popen[bytes]]:
 
 def _wait(child: subprocess.Popen[bytes], *, deadline_s: float | None, clock: Clock) -> str | None:
     """Wait for the command; end it on interrupt or at the deadline, and say which it was."""
-    give_up_s = None if deadline_s is None else clock.now_s() + deadline_s
     try:
-        while child.poll() is None:
-            if give_up_s is not None and clock.now_s() > give_up_s:
-                _end(child, signal.SIGTERM, clock=clock)
-                return "deadline"
-            clock.sleep_until(clock.now_s() + _POLL_S)
+        if not _ended(child, within_s=deadline_s):
+            _end(child, signal.SIGTERM, clock=clock)
+            return "deadline"
     except KeyboardInterrupt:
         _end(child, signal.SIGINT, clock=clock)
         return "interrupted"
     return None
+
+
+def _ended(child: subprocess.Popen[bytes], *, within_s: float | None) -> bool:
+    """Sleep until the command has ended, or `within_s` is over. Waking up to look would cost the
+    command time on its own CPUs, so the kernel is asked to wake us (pidfd, since Linux 5.3)."""
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        select.select([descriptor], [], [], within_s)
+    finally:
+        os.close(descriptor)
+    return child.poll() is not None
 
 
 def _end(child: subprocess.Popen[bytes], first: signal.Signals, *, clock: Clock) -> None:

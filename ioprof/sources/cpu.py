@@ -9,7 +9,6 @@ from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.procfile import ProcFile, why
 from ioprof.sources.source import Found, Roots, Target
 
-_MANY_CPUS = 64
 _Ticks = tuple[int, int, int]
 
 
@@ -25,8 +24,7 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
     if not rows:
         file.close()
         return [Unavailable(source="cpu", reason=f"{path} has no line for any single CPU")]
-    # /proc/stat also lists every interrupt: on a host with hundreds of CPUs it takes milliseconds.
-    return [CpuSource(file, cpus=cpus, every_ticks=5 if len(rows) > _MANY_CPUS else 2)]
+    return [CpuSource(file, cpus=cpus)]
 
 
 def parse(text: bytes) -> dict[int, _Ticks]:
@@ -52,9 +50,11 @@ class CpuSource:
     """Reading "cpu": seconds summed over the target's CPUs. None while one of them is offline."""
 
     name = "cpu"
+    every_ticks = (
+        5  # /proc/stat also lists every interrupt: on a large host that takes a millisecond
+    )
 
-    def __init__(self, file: ProcFile, *, cpus: tuple[int, ...], every_ticks: int) -> None:
-        self.every_ticks = every_ticks
+    def __init__(self, file: ProcFile, *, cpus: tuple[int, ...]) -> None:
         self._file = file
         self._cpus = cpus
         self._ticks_per_s = os.sysconf("SC_CLK_TCK")

@@ -40,7 +40,7 @@ class NetworkSource:
     """Reading "net", one for each interface; loopback is one of them."""
 
     name = "net"
-    every_ticks = 2
+    every_ticks = 5
     """Links move slowly beside storage, and a host with many containers has hundreds of them."""
 
     def __init__(self, file: ProcFile, *, roots: Roots = Roots()) -> None:

@@ -54,7 +54,7 @@ def _total_s(text: bytes, kind: bytes) -> float | None:
 class PressureSource:
     """Reading "pressure.io", "pressure.cpu" or "pressure.memory" of the whole host."""
 
-    every_ticks = 2
+    every_ticks = 5
     """A view of the host: half the looks of the headline are enough, and halve its cost."""
 
     def __init__(self, name: str, file: ProcFile) -> None:

@@ -49,7 +49,7 @@ class VmstatSource:
     """Reading "vmstat"."""
 
     name = "vmstat"
-    every_ticks = 2
+    every_ticks = 5
     """A view of the host: half the looks of the headline are enough, and halve its cost."""
 
     def __init__(self, file: ProcFile) -> None:

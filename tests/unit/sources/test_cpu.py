@@ -84,13 +84,6 @@ def test_a_cpu_that_went_offline_makes_the_sum_none(stat):
     source.close()
 
 
-def test_many_cpus_are_read_less_often(stat):
-    stat.write_text("".join(f"cpu{n} 1 0 0 1 0 0 0 0 0 0\n" for n in range(96)))
-    source = source_of(stat, (0,))
-    assert source.every_ticks == 5
-    source.close()
-
-
 @pytest.mark.parametrize("text", [None, "cpu  1 2 3 4\n"])
 def test_without_single_cpus_it_is_unavailable(tmp_path, text):
     if text is not None:
