@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import zipfile
+from array import array
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -130,8 +132,10 @@ class FileList:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 found = {key: arrays[key] for key in _KEYS}
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            raise NotARunError(f"{path} is not a list of samples: {error}.") from None
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise _not_a_list(path, str(error)) from None
+        if not _agree(found):
+            raise _not_a_list(path, "its arrays do not agree in length")
         ends = [0, *(int(end) for end in found["class_ends"])]
         names = found["class_bytes"].tobytes()
         return cls(
@@ -157,13 +161,34 @@ def list_of(root: Path, names: Iterable[str]) -> FileList:
     )
 
 
+def _agree(arrays: dict[str, npt.NDArray[Any]]) -> bool:
+    """Whether the arrays are of one list: as long as each other, and their ends in order."""
+    samples = len(arrays["path_ends"])
+    return samples == len(arrays["stored_bytes"]) == len(arrays["labels"]) and all(
+        np.all(np.diff(arrays[f"{what}_ends"], prepend=0, append=len(arrays[f"{what}_bytes"])) >= 0)
+        for what in ("path", "class")
+    )
+
+
+def _not_a_list(path: Path, why: str) -> NotARunError:
+    return NotARunError(
+        f"{path} is not a list of samples that ioprof wrote: {why}. "
+        "Make the run again, or name another run directory."
+    )
+
+
+def printable(name: bytes) -> str:
+    """A name as text that any file can hold: bytes that are no UTF-8 become escapes."""
+    return name.decode("utf-8", "backslashreplace")
+
+
 def _joined(parts: Iterable[bytes]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     blob = bytearray()
-    ends: list[int] = []
+    ends = array("q")
     for part in parts:
         blob += part
         ends.append(len(blob))
-    return np.frombuffer(bytes(blob), dtype=np.uint8), np.array(ends, dtype=np.int64)
+    return np.array(blob, dtype=np.uint8), np.array(ends, dtype=np.int64)
 
 
 def _bytes(value: bytes) -> npt.NDArray[np.uint8]:

@@ -1,23 +1,22 @@
-"""What a file really is, by its first bytes, whatever its name says."""
+"""What a file really is, by its first and last bytes, whatever its name says."""
 
 from __future__ import annotations
 
 import io
+import mmap
 import os
-import warnings
-from pathlib import Path
 
 import msgspec
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 _HEAD_BYTES = 32
 _TAIL_BYTES = 1024
 """Some cameras and tools leave a few bytes after the end marker."""
-_JPEG_END = b"\xff\xd9"
 
 IMAGE_SUFFIXES = {
-    ".jpeg": "JPEG", ".jpg": "JPEG", ".jpe": "JPEG", ".jfif": "JPEG", ".png": "PNG", ".gif": "GIF",
-    ".bmp": "BMP", ".webp": "WebP", ".tif": "TIFF", ".tiff": "TIFF", ".ppm": "PPM", ".pgm": "PPM",
+    b".jpeg": "JPEG", b".jpg": "JPEG", b".jpe": "JPEG", b".jfif": "JPEG", b".png": "PNG",
+    b".gif": "GIF", b".bmp": "BMP", b".webp": "WebP", b".tif": "TIFF", b".tiff": "TIFF",
+    b".ppm": "PPM", b".pgm": "PPM",
 }  # fmt: skip
 """Names that stand for an image, in lower case, and the kind each stands for."""
 
@@ -31,6 +30,10 @@ _MAGIC = (
     (b"P5", "PPM"),
     (b"P6", "PPM"),
 )
+_ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND"}
+"""What stands near the end of a whole file. A JPEG's coded data cannot hold its end marker."""
+_UNDECODED = {"GIF"}
+"""Kinds that not every loader can decode: kept by one and lost by another, they are no samples."""
 
 
 class Sniffed(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +45,16 @@ class Sniffed(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
+def kind_of_name(path: bytes) -> str | None:
+    """Image kind that a name stands for, in upper or lower case; None when it stands for none."""
+    return IMAGE_SUFFIXES.get(suffix(path))
+
+
+def suffix(path: bytes) -> bytes:
+    """The name's last suffix in lower case, with its dot; empty when there is none."""
+    return os.path.splitext(path)[1].lower()  # noqa: PTH122 - bytes
+
+
 def kind_of(head: bytes) -> str | None:
     """Image kind of a file's first bytes; None when they are no image's."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
@@ -49,7 +62,7 @@ def kind_of(head: bytes) -> str | None:
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), None)
 
 
-def sniff(path: Path) -> Sniffed:
+def sniff(path: bytes) -> Sniffed:
     """Look at both ends of a file; decode it only when its end is missing.
 
     OSError when it cannot be opened or read.
@@ -59,19 +72,33 @@ def sniff(path: Path) -> Sniffed:
         size = os.fstat(descriptor).st_size
         if size == 0:
             return Sniffed(stored_bytes=0, kind=None, problem="it is empty")
-        head = os.pread(descriptor, _HEAD_BYTES, 0)
+        # Without readahead: the page cache is left as it was found, for what is measured later.
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        head = _read(descriptor, min(_HEAD_BYTES, size), offset=0)
         kind = kind_of(head)
-        if kind is None:
-            return Sniffed(stored_bytes=size, kind=None, problem=_what(head))
-        if kind == "JPEG" and _JPEG_END not in _tail(descriptor, size):
-            problem = _decoding_problem(os.pread(descriptor, size, 0))
-            return Sniffed(stored_bytes=size, kind=kind, problem=problem)
-        return Sniffed(stored_bytes=size, kind=kind, problem=None)
+        return Sniffed(
+            stored_bytes=size, kind=kind, problem=_problem(descriptor, size, head=head, kind=kind)
+        )
     finally:
         os.close(descriptor)
 
 
-def _open(path: Path) -> int:
+def _problem(descriptor: int, size: int, *, head: bytes, kind: str | None) -> str | None:
+    if kind is None:
+        return _what(head)
+    if kind in _UNDECODED:
+        return f"it is a {kind}, which not every loader can decode"
+    end = _ENDS.get(kind)
+    if end is None:
+        return None
+    tail_bytes = min(_TAIL_BYTES, size)
+    tail = _read(descriptor, tail_bytes, offset=size - tail_bytes)
+    if end in tail:
+        return None
+    return _decoding_problem(_read(descriptor, size, offset=0))
+
+
+def _open(path: bytes) -> int:
     """Open for reading, without touching the access time where that is allowed."""
     try:
         return os.open(path, os.O_RDONLY | os.O_NOATIME | os.O_NONBLOCK)
@@ -79,8 +106,24 @@ def _open(path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
-def _tail(descriptor: int, size: int) -> bytes:
-    return os.pread(descriptor, _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+def _read(descriptor: int, length: int, *, offset: int) -> bytes:
+    """Read, and drop again what was not in the page cache before.
+
+    Where the filesystem cannot say whether it was, it stays.
+    """
+    buffer = bytearray(length)
+    try:
+        if os.preadv(descriptor, [buffer], offset, os.RWF_NOWAIT) == length:
+            return bytes(buffer)
+    except BlockingIOError:  # not cached
+        pass
+    except OSError:  # this filesystem knows no RWF_NOWAIT; a real error comes again
+        return os.pread(descriptor, length, offset)
+    data = os.pread(descriptor, length, offset)
+    first = offset - offset % mmap.PAGESIZE
+    end = -(-(offset + length) // mmap.PAGESIZE) * mmap.PAGESIZE  # only whole pages are dropped
+    os.posix_fadvise(descriptor, first, end - first, os.POSIX_FADV_DONTNEED)
+    return data
 
 
 def _what(head: bytes) -> str:
@@ -91,11 +134,9 @@ def _what(head: bytes) -> str:
 
 
 def _decoding_problem(data: bytes) -> str | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # broken EXIF says nothing about the pixels
-        try:
-            with Image.open(io.BytesIO(data)) as image:
-                image.load()
-        except (OSError, UnidentifiedImageError, SyntaxError, ValueError) as error:
-            return f"it is truncated or broken: {error}"
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            image.load()
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        return f"it is truncated or broken: {error}"
     return None
