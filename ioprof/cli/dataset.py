@@ -31,6 +31,7 @@ def make(
         progress.begin(f"making {samples:,} images in {path}", expected_s=0.0, left_s=0.0)
         make_dataset(path, samples=samples, seed=seed, layout=layout, progress=progress.count)
         progress.end(took_s=0.0)
+    typer.echo(f"made {samples:,} images")
 
 
 @app.command()
@@ -58,6 +59,7 @@ def survey(
 
 
 def _lines(dataset: Dataset) -> list[str]:
+    from ioprof.report.layout import one_line
     from ioprof.units import format_bytes, format_seconds
 
     sizes = dataset.stored_bytes_per_sample
@@ -65,6 +67,7 @@ def _lines(dataset: Dataset) -> list[str]:
         f"{name} {format_bytes(value)}"
         for name, value in (
             ("mean", sizes.mean),
+            ("std", sizes.std),
             ("median", sizes.p50),
             ("p95", sizes.p95),
             ("p99", sizes.p99),
@@ -73,7 +76,7 @@ def _lines(dataset: Dataset) -> list[str]:
     )
     named = [f"    {entry.file}: {entry.why}" for entry in dataset.quarantined[:20]]
     more = dataset.quarantined_count - len(named)
-    return [
+    lines = [
         dataset.path,
         f"  {dataset.samples:,} samples in {dataset.classes:,} classes, "
         f"{format_bytes(dataset.stored_bytes)}",
@@ -84,3 +87,4 @@ def _lines(dataset: Dataset) -> list[str]:
         *([f"    and {more:,} more"] if more > 0 else []),
         *(f"  note: {note}" for note in dataset.notes),
     ]
+    return [one_line(line) for line in lines]
