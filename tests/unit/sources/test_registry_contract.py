@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from ioprof.sources.blockstack import find_stack
-from ioprof.sources.mount import find_mount
 
 from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.sources import block, cpu, network, nvml, pressure, process, vmstat
+from ioprof.sources.blockstack import find_stack
+from ioprof.sources.mount import find_mount
 from ioprof.sources.registry import FINDERS, find_all
 from ioprof.sources.source import Roots, Target
 
