@@ -130,7 +130,7 @@ class FileList:
     def read(cls, path: Path) -> Self:
         """Read a list; NotARunError when the file is not one."""
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 found = {key: arrays[key] for key in _KEYS}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise _not_a_list(path, str(error)) from None

@@ -71,14 +71,15 @@ def make(
         raise UsageError(f"There is no layout {layout!r}. Choose from: {', '.join(LAYOUTS)}.")
     if samples < 1:
         raise UsageError(f"{samples} samples make no dataset. Ask for at least one.")
-    random = np.random.default_rng(seed)
-    textures = [_texture(random) for _ in range(_TEXTURES)]
-    recipes = _recipes(sizes(samples, random=random), textures, random=random)
     try:
         if path.exists() and any(path.iterdir()):
             raise UsageError(f"{path} already holds files. Name a folder that is new or empty.")
+        path.mkdir(parents=True, exist_ok=True)
+        random = np.random.default_rng(seed)
+        textures = [_texture(random) for _ in range(_TEXTURES)]
+        recipes = _recipes(sizes(samples, random=random), textures, random=random)
         for folder in sorted({Path(recipe.name).parent for recipe in recipes}):
-            (path / folder).mkdir(parents=True)
+            (path / folder).mkdir()
         _write_all(path, recipes, textures, progress=progress)
     except NotADirectoryError:
         raise UsageError(f"{path} is or lies below a file. Name a folder.") from None

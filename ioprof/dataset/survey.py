@@ -188,8 +188,8 @@ def _split(root: Path) -> tuple[Path, str | None]:
     splits = {name for name in folders if not is_service(name)}
     if files or _TRAIN not in splits or not splits <= _SPLITS:
         return root, None
-    names = ", ".join(printable(name) for name in sorted(splits))
-    return root / "train", f"only the split train is surveyed, of {names}"
+    others = ", ".join(printable(name) for name in sorted(splits - {_TRAIN}))
+    return root / "train", "surveyed the split train" + (f", not {others}" if others else "")
 
 
 def _leads_to_folder(entry: os.DirEntry[bytes]) -> bool:
