@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import types
 import typing
 from collections.abc import Iterator
@@ -91,3 +93,9 @@ def test_links_to_files_of_this_repository_lead_somewhere(file):
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text(file))
     local = [link for link in links if "://" not in link and not link.startswith("mailto:")]
     assert [link for link in local if not (file.parent / link).exists()] == []
+
+
+def test_the_output_in_the_readme_is_that_of_the_example_run():
+    script = ROOT / "scripts" / "readme_output.py"
+    checked = subprocess.run([sys.executable, str(script), "--check"], cwd=ROOT)
+    assert checked.returncode == 0, f"README.md is stale: run python {script.relative_to(ROOT)}"
