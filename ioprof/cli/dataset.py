@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ioprof.cli import untouched
+
 if TYPE_CHECKING:
     from ioprof.record.dataset import Dataset
 
@@ -36,7 +38,9 @@ def make(
 
 @app.command()
 def survey(
-    path: Annotated[Path, typer.Argument(help="The folder that holds the samples.")],
+    path: Annotated[
+        Path, typer.Argument(parser=untouched.path, help="The folder that holds the samples.")
+    ],
     *,
     json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ioprof.cli import untouched
 from ioprof.errors import EXIT_MEASURED, EXIT_NOT_MEASURED
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ _TITLES = {
 
 def doctor(
     *,
-    data: Annotated[Path | None, typer.Option(help="A folder on the mount under test.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(parser=untouched.path, help="A folder on the mount under test.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
 ) -> None:
     """Say what can be counted here, what cannot, why, and what would help.

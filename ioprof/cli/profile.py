@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ioprof.cli import untouched
 from ioprof.errors import EXIT_INTERRUPTED, MeasureError, UsageError
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _BATCH = {"cuda": 256, "emulated": 64, "cpu": 16}
 
 def profile(
     *,
-    data: Annotated[Path, typer.Option(help="The dataset, on the mount under test.")],
+    data: Annotated[
+        Path, typer.Option(parser=untouched.path, help="The dataset, on the mount under test.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Run directory [reports/DATE-HOST-DATASET].")
     ] = None,
