@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ FILE_BYTES = 1_048_583
 TRUE_BYTES = FILES * FILE_BYTES
 READAHEAD_BYTES = 128 * 1024
 PAGE_BYTES = 4096
+ATTEMPTS = 5
 READER = Path(__file__).with_name("reader.py")
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
@@ -65,11 +66,29 @@ def _filled(base: Path) -> Path:
     return base
 
 
-def _recorded(folder: Path, mode: str, tmp_path: Path) -> Accounting:
+def _recorded(
+    folder: Path, mode: str, tmp_path: Path, *, prepare: Callable[[FileList], None] | None = None
+) -> Accounting:
+    """The read, measured again when other programs read from the same disk meanwhile.
+
+    Their bytes are in the device's counter and not in the process tree's. If they are there every
+    time, the last measurement stands, and the test judges it.
+    """
+    for attempt in range(ATTEMPTS):
+        if prepare is not None:
+            prepare(_files(folder))
+        found = _recorded_once(folder, mode, tmp_path / f"cell-{attempt}")
+        device, tree = found.storage_read_bytes, found.block_read_bytes
+        if device is None or tree is None or device - tree <= READAHEAD_BYTES:
+            break
+    return found
+
+
+def _recorded_once(folder: Path, mode: str, cell: Path) -> Accounting:
     result = record(
         RecordSpec(
             command=(sys.executable, "-I", "-S", str(READER), mode, str(folder)),
-            folder=tmp_path / "cell",
+            folder=cell,
             data_path=folder,
             interval_s=0.02,
             cpus=tuple(sorted(os.sched_getaffinity(0))),
@@ -77,7 +96,7 @@ def _recorded(folder: Path, mode: str, tmp_path: Path) -> Accounting:
     )
     assert result.exit_status == 0
     return account(
-        read_node(tmp_path / "cell" / "node-0.jsonl"),
+        read_node(cell / "node-0.jsonl"),
         start_s=result.started_s,
         end_s=result.ended_s,
         top_devices=find_stack(find_mount(folder)).top,
@@ -98,8 +117,7 @@ def _assert_delivered(accounting: Accounting) -> None:
 
 
 def test_buffered_cold_is_requested_once_and_delivered_once(folder: Path, tmp_path: Path) -> None:
-    cachestate.evict(_files(folder))
-    found = _recorded(folder, "buffered", tmp_path)
+    found = _recorded(folder, "buffered", tmp_path, prepare=cachestate.evict)
     assert found.requested_bytes == pytest.approx(TRUE_BYTES, rel=0.005)
     _assert_delivered(found)
 
@@ -107,8 +125,7 @@ def test_buffered_cold_is_requested_once_and_delivered_once(folder: Path, tmp_pa
 def test_buffered_warm_is_requested_and_said_to_be_cache_served(
     folder: Path, tmp_path: Path
 ) -> None:
-    cachestate.warm(_files(folder))
-    found = _recorded(folder, "buffered", tmp_path)
+    found = _recorded(folder, "buffered", tmp_path, prepare=cachestate.warm)
     assert found.requested_bytes == pytest.approx(TRUE_BYTES, rel=0.005)
     assert found.storage_read_bytes is not None
     assert found.storage_read_bytes <= TRUE_BYTES * 0.005
@@ -117,8 +134,7 @@ def test_buffered_warm_is_requested_and_said_to_be_cache_served(
 
 
 def test_mapped_cold_has_no_requested_bytes_and_says_why(folder: Path, tmp_path: Path) -> None:
-    cachestate.evict(_files(folder))
-    found = _recorded(folder, "mmap", tmp_path)
+    found = _recorded(folder, "mmap", tmp_path, prepare=cachestate.evict)
     assert found.requested_bytes is None
     assert "mmap" in found.reasons["requested_bytes"]
     _assert_delivered(found)
