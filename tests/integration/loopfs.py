@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import pytest
+
 Kind = Literal["xfs", "btrfs", "ext4"]
 
 IMAGES = Path(__file__).resolve().parents[2] / "data"
@@ -45,7 +47,13 @@ def why_not(kind: Kind) -> str | None:
 
 @contextlib.contextmanager
 def loop_filesystem(kind: Kind, size_bytes: int, *, direct_io: bool = False) -> Iterator[LoopMount]:
-    """A new filesystem of `size_bytes`, mounted. xfs wants 300 MiB and btrfs 128 MiB at least."""
+    """A new filesystem of `size_bytes`, mounted. xfs wants 300 MiB and btrfs 128 MiB at least.
+
+    Where something is missing for it, the test that asks is skipped with the reason.
+    """
+    reason = why_not(kind)
+    if reason is not None:
+        pytest.skip(reason)
     with loop_device(size_bytes, direct_io=direct_io) as device:
         make_filesystem(kind, device)
         with mounted(device, kind=kind) as mountpoint:
