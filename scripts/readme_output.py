@@ -6,6 +6,7 @@ python scripts/readme_output.py --check    # exit 1 when README.md shows somethi
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -25,9 +26,11 @@ def with_output(readme: str) -> str:
     """README with the example run's report between the markers."""
     before, rest = readme.split(BEGIN)
     _, after = rest.split(END)
-    sections = text.render(summarise(RunDirectory(RUN))).split("\n\n")
+    summary = summarise(RunDirectory(RUN))
+    command = ("ioprof", *summary.command[1:])
+    sections = text.render(summary).split("\n\n")
     shown = "\n\n".join([*sections[:SHOWN], "[…]", sections[-1]])
-    return f"{before}{BEGIN}```text\n$ make profile\n{shown}\n```\n{END}{after}"
+    return f"{before}{BEGIN}```text\n$ {shlex.join(command)}\n{shown}\n```\n{END}{after}"
 
 
 def main() -> int:
