@@ -47,6 +47,12 @@ def test_the_sizes_aimed_at_keep_mean_and_spread_at_any_count(samples):
     assert 100_000 <= aims.std() <= 135_000
 
 
+def test_large_and_small_files_come_in_no_order():
+    aims = sizes(4000, random=np.random.default_rng(1))
+    assert abs(np.corrcoef(aims, np.arange(4000))[0, 1]) < 0.1  # sorted, it is 0.75
+    assert aims.tolist() != sizes(4000, random=np.random.default_rng(2)).tolist()
+
+
 def test_every_file_is_a_jpeg_that_decodes_with_the_pixels_of_a_photograph(made):
     pixels = stored = 0
     for path in sorted(made.rglob("*.JPEG"))[::10]:
