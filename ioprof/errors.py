@@ -5,7 +5,6 @@ seen, what to do.
     ├── UsageError          (2)    what was asked for cannot be done as asked
     ├── MeasureError        (3)    the measurement could not be made
     │   ├── DatasetError           the dataset cannot be used
-    │   ├── CacheStateError        a cold or warm state could not be reached
     │   └── ToolError              a program we drive (fio, torchrun) failed
     └── RunFileError        (3)    a run directory cannot be read
         ├── NotARunError           it is not ours
@@ -40,10 +39,6 @@ class MeasureError(IoprofError):
 
 class DatasetError(MeasureError):
     """The dataset cannot be used: missing, empty, unreadable."""
-
-
-class CacheStateError(MeasureError):
-    """A cold or a warm page cache was needed and could not be reached."""
 
 
 class ToolError(MeasureError):

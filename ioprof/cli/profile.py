@@ -78,8 +78,8 @@ def profile(
     chosen = _accelerator(accelerator)
     config = ProfileConfig(
         data=str(data.absolute()),
-        loaders=_loaders(loader),
-        topologies=_topologies(topology, accelerators),
+        loaders=_loaders(loader, chosen),
+        topologies=_topologies(topology, accelerators, chosen),
         accelerator=accelerator,
         caches=_caches(cache),
         batch=batch or _BATCH[chosen.kind],
@@ -108,7 +108,7 @@ def _run(
     from ioprof.cli.progress import ConsoleProgress
     from ioprof.cli.report import show
     from ioprof.record.store import RunDirectory
-    from ioprof.study.profile import measure, prepare
+    from ioprof.study.profile import measure, prepare, refuse_inside
 
     _require_trainer(config)
     # A batch system's time limit is an interrupt like any other: the report is still written.
@@ -116,6 +116,7 @@ def _run(
     with ConsoleProgress() as progress:
         progress.say(_accelerator_sentence(chosen))
         _require_data(Path(config.data))
+        refuse_inside(root, Path(config.data))
         run = RunDirectory.create(root, overwrite=force)
         study, files, stack = prepare(
             config, run=run, accelerator=chosen, command=tuple(sys.argv), progress=progress
@@ -166,13 +167,18 @@ def _accelerator_sentence(chosen: AcceleratorModel) -> str:
     )
 
 
-def _loaders(text: str) -> tuple[str, ...]:
+def _loaders(text: str, chosen: AcceleratorModel) -> tuple[str, ...]:
     from ioprof.study.plan import LOADERS
 
     names = _list("--loader", text)
     unknown = [name for name in names if name not in LOADERS]
     if unknown:
         raise UsageError(f"There is no loader {unknown[0]!r}. Choose from: {', '.join(LOADERS)}.")
+    if "reads" in names and chosen.kind != "emulated":
+        raise UsageError(
+            "The loader reads decodes nothing, so nothing can be trained on it. "
+            "Use it with --accelerator emulated:…, or choose torch-files or dali-files."
+        )
     return names
 
 
@@ -185,14 +191,41 @@ def _caches(text: str) -> tuple[CacheState, ...]:
     return tuple(known[name] for name in names)
 
 
-def _topologies(topology: str | None, accelerators: str | None) -> tuple[str, ...]:
+def _topologies(
+    topology: str | None, accelerators: str | None, chosen: AcceleratorModel
+) -> tuple[str, ...]:
+    """As asked for, or one and two accelerators; never more GPUs than there are."""
+    from ioprof.record.study import Topology
+
+    gpus = _gpus() if chosen.kind == "cuda" else None
+    names = _asked_topologies(topology, accelerators)
+    if names is None:
+        return ("1x1",) if gpus == 1 else ("1x1", "1x2")
+    most = max(Topology.parse(name).accelerators_per_node for name in names)
+    if gpus is not None and most > gpus:
+        raise UsageError(
+            f"{most} accelerators were asked for and {gpus} GPUs are visible. "
+            "Ask for fewer, or use --accelerator emulated:h100."
+        )
+    return names
+
+
+def _gpus() -> int:
+    from ioprof.hostinfo import host
+
+    return len(host().accelerators)
+
+
+def _asked_topologies(topology: str | None, accelerators: str | None) -> tuple[str, ...] | None:
     from ioprof.record.study import Topology
 
     if topology and accelerators:
         raise UsageError("--topology and --accelerators say the same thing. Give one of them.")
     if accelerators:
         return tuple(str(Topology.parse(f"1x{n}")) for n in _list("--accelerators", accelerators))
-    return tuple(str(Topology.parse(t)) for t in _list("--topology", topology or "1x1,1x2"))
+    if topology is None:
+        return None
+    return tuple(str(Topology.parse(t)) for t in _list("--topology", topology))
 
 
 def _list(option: str, text: str) -> tuple[str, ...]:

@@ -140,6 +140,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     """Block devices under the mount, topmost first; empty where the filesystem has none."""
     top_devices: tuple[str, ...]
     """Those whose bytes are the headline."""
+    stack_notes: tuple[str, ...] = ()
+    """What a reader must know of the devices: a buffered loop, an overlay's layers."""
     cells: tuple[CellPlan, ...]
     unavailable: dict[str, str] = {}
     """Counter source → why it cannot be read here."""

@@ -35,10 +35,10 @@ def run_cell(
         RecordSpec(
             command=plan.command,
             folder=folder,
-            data_path=Path(config.data),
+            data_path=files.path(0),
             interval_s=config.interval_s,
             cpus=cpus,
-            environment=_environment(config),
+            environment=_environment(plan, cpus=len(cpus)),
             deadline_s=START_UP_S + _STRETCH * config.duration_s,
         ),
         clock=clock,
@@ -69,11 +69,13 @@ def bring_to(state: CacheState, files: FileList, *, progress: Progress) -> Resid
     return cachestate.observe(files)
 
 
-def _environment(config: ProfileConfig) -> dict[str, str]:
+def _environment(plan: CellPlan, *, cpus: int) -> dict[str, str]:
     # Loader workers are the parallelism that is measured; a thread pool in each rank beside them
-    # would fight them for the same CPUs. Real CPU training is the exception: it is the compute.
-    threads = {} if config.accelerator == "cpu" else {"OMP_NUM_THREADS": "1"}
-    return {**threads, "PYTHONUNBUFFERED": "1"}
+    # would fight them for the same CPUs. Real CPU training is the exception: its threads are the
+    # accelerator, shared out alike in every topology.
+    real = plan.accelerator.kind == "cpu"
+    threads = max(1, cpus // plan.accelerators_per_node) if real else 1
+    return {"OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
 
 
 def _error(plan: CellPlan, *, status: int, ended_by: str | None, folder: Path) -> str | None:

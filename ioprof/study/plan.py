@@ -18,8 +18,9 @@ from ioprof.record.study import (
 NO_ACCELERATOR = AcceleratorModel(
     name="none", kind="none", source="the loader runs alone: nothing consumes but the clock"
 )
-LOADERS = ("torch-files", "dali-files", "reads", "cached")
-"""Loaders that `profile` compares; `synthetic` is in every study by itself."""
+LOADERS = ("torch-files", "dali-files", "reads")
+"""Loaders that `profile` compares; `synthetic` is in every study by itself. `reads` decodes
+nothing, so it feeds emulated accelerators only."""
 
 _SYNTHETIC_EMULATED_S = 5.0
 """An emulated step is known beforehand; a few seconds show what the launcher adds to it."""
@@ -61,6 +62,7 @@ def expand(
                                 loader=loader,
                                 role=role,
                                 accelerator=model,
+                                device="cuda" if accelerator.kind == "cuda" else "cpu",
                                 filelist=filelist,
                                 workers=workers_per_rank(
                                     config.workers,
@@ -72,7 +74,8 @@ def expand(
                         ),
                     )
                 )
-    return tuple(cells)
+    # What nobody has touched comes before whatever warms or evicts.
+    return tuple(sorted(cells, key=lambda cell: cell.role != "as-found"))
 
 
 def workers_per_rank(asked: int, *, usable_cpus: float, ranks: int) -> int:
@@ -105,6 +108,7 @@ def _trainer(
     loader: str,
     role: CellRole,
     accelerator: AcceleratorModel,
+    device: str,
     filelist: Path,
     workers: int,
 ) -> tuple[str, ...]:
@@ -117,6 +121,8 @@ def _trainer(
         f"--filelist={filelist}",
         f"--loader={loader}",
         f"--accelerator={accelerator.kind}",
+        # A loader alone still loads onto the device that it feeds in training.
+        f"--device={device}",
         f"--batch={config.batch}",
         f"--image-size={config.image_size}",
         f"--workers={workers}",

@@ -49,7 +49,6 @@ def prepare(
 ) -> tuple[Study, FileList, BlockStack]:
     """Survey the dataset, choose the working set, expand the cells, write `study.json`."""
     data = Path(config.data)
-    _refuse_inside(run.root, data)
     progress.begin(f"surveying {data}", expected_s=0.0, left_s=0.0)
     dataset, listed = survey(data, progress=progress.count)
     progress.end(took_s=dataset.survey_s)
@@ -62,8 +61,10 @@ def prepare(
     )
     _refuse_too_few(files, config)
     files.write(run.filelist)
-    mount = find_mount(data)
-    stack = find_stack(mount, path=data)
+    # The samples' own mount: a link in the dataset may lead to another filesystem.
+    sample = files.path(0)
+    mount = find_mount(sample)
+    stack = find_stack(mount, path=sample)
     study = Study(
         format_version=FORMAT_VERSION,
         ioprof_version=VERSION,
@@ -76,6 +77,7 @@ def prepare(
         mount=mount,
         devices=tuple(device.name for device in stack.devices),
         top_devices=stack.top,
+        stack_notes=stack.notes,
         cells=expand(
             config,
             accelerator=accelerator,
@@ -135,9 +137,13 @@ def measure(
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         return StudyResult(study=study, outcomes=tuple(outcomes), interrupted=True)
-    if outcomes and all(outcome.error for outcome in outcomes):
+    if outcomes and all(o.error for o in outcomes) and not any(map(run.rank_files, _ids(outcomes))):
         raise MeasureError(f"No cell could be run. {outcomes[0].error}")
     return StudyResult(study=study, outcomes=tuple(outcomes), interrupted=False)
+
+
+def _ids(outcomes: list[CellOutcome]) -> list[str]:
+    return [outcome.id for outcome in outcomes]
 
 
 def _storage_ceiling(
@@ -182,7 +188,8 @@ def _samples_needed(config: ProfileConfig, accelerator: AcceleratorModel) -> flo
     return (accelerator.samples_per_s or _FASTEST_PER_S) * ranks * config.duration_s
 
 
-def _refuse_inside(run: Path, data: Path) -> None:
+def refuse_inside(run: Path, data: Path) -> None:
+    """UsageError when a run directory would lie under the dataset: nothing is written there."""
     if run.resolve().is_relative_to(data.resolve()):
         raise UsageError(
             f"The run directory {run} lies under the dataset {data}, and ioprof never writes "

@@ -19,19 +19,3 @@ class Progress(Protocol):
 
     def end(self, *, took_s: float) -> None:
         """The current step is over."""
-
-
-class Silence:
-    """Progress for nobody."""
-
-    def say(self, sentence: str) -> None:
-        """Drop the sentence."""
-
-    def begin(self, what: str, *, expected_s: float, left_s: float) -> None:
-        """Drop it."""
-
-    def count(self, done: int) -> None:
-        """Drop it."""
-
-    def end(self, *, took_s: float) -> None:
-        """Drop it."""

@@ -67,7 +67,11 @@ def test_cells_that_need_a_warm_cache_stand_side_by_side():
 
 def test_a_state_that_was_not_asked_for_is_not_run():
     assert [c.role for c in cells(caches=("cold",))] == ["synthetic", "cold", "prep", "fetch"]
-    assert [c.role for c in cells(caches=("as-found",))][1] == "as-found"
+
+
+def test_what_nobody_touched_is_measured_before_anything_warms_or_evicts():
+    roles = [c.role for c in cells(caches=("cold", "as-found"))]
+    assert roles == ["as-found", "synthetic", "cold", "prep", "fetch"]
 
 
 def test_every_topology_and_repeat_has_all_cells_under_ids_of_their_own():
@@ -113,6 +117,7 @@ def test_the_command_is_the_launcher_with_the_trainer_and_all_that_was_asked():
         "--filelist=/runs/one/filelist.npz",
         "--loader=torch-files",
         "--accelerator=emulated",
+        "--device=cpu",
         "--batch=64",
         "--image-size=224",
         "--workers=2",
