@@ -47,8 +47,15 @@ class Accelerator(Protocol):
 class Nothing:
     """Takes batches and drops them: the loader runs alone."""
 
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
     def step(self, batch: Batch) -> float | None:
-        """Do nothing."""
+        """Wait until the batch is on the device, as training would need it."""
+        if self._device.type == "cuda":
+            if batch.images is not None:
+                batch.images.to(self._device, non_blocking=True)
+            torch.cuda.synchronize(self._device)
         return None
 
     def finish(self) -> Trained | None:
@@ -108,7 +115,8 @@ class Training:
         self._mean = torch.tensor(MEAN, device=device).view(1, 3, 1, 1) * 255
         self._std = torch.tensor(STD, device=device).view(1, 3, 1, 1) * 255
         self._losses: list[float] = []
-        self._stand_in = torch.zeros(1, 3, config.image_size, config.image_size)
+        # Two samples: batch normalisation of one is undefined.
+        self._stand_in = torch.zeros(2, 3, config.image_size, config.image_size)
         self._rehearse(config)
 
     def _rehearse(self, config: TrainConfig) -> None:
@@ -143,10 +151,11 @@ class Training:
             return torch.nn.functional.cross_entropy(scores, labels)
 
     def _on_device(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, float | None]:
-        images = self._stand_in if batch.images is None else batch.images
-        labels = batch.labels
-        if labels is None or batch.images is None:
-            labels = torch.zeros(1, dtype=torch.int64)
+        images, labels = batch.images, batch.labels
+        if images is None or labels is None:
+            images, labels = self._stand_in, torch.zeros(2, dtype=torch.int64)
+        elif len(images) == 1:
+            images, labels = torch.cat((images, images)), torch.cat((labels, labels))
         if not self._cuda:
             return images, labels, None
         start, end = _timing_event(), _timing_event()
@@ -193,4 +202,4 @@ def open_accelerator(config: TrainConfig, *, classes: int, device: torch.device)
         case "emulated":
             return Emulated(config.samples_per_s)
         case "none":
-            return Nothing()
+            return Nothing(device)

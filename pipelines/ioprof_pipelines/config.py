@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 Accelerator = Literal["cuda", "cpu", "emulated", "none"]
+Device = Literal["auto", "cuda", "cpu"]
 BetweenEpochs = Literal["keep", "evict"]
 
 
@@ -19,6 +20,7 @@ class TrainConfig:
     filelist: Annotated[Path, "the list of samples (filelist.npz)"]
     loader: Annotated[str, "what turns files into batches"]
     accelerator: Annotated[Accelerator, "what consumes the batches"]
+    device: Annotated[Device, "where batches are put; auto: where the accelerator is"] = "auto"
     samples_per_s: Annotated[float, "rate of one emulated accelerator"] = 0.0
     batch: Annotated[int, "samples per rank and step"] = 64
     image_size: Annotated[int, "pixels a side after the crop"] = 224

@@ -134,7 +134,7 @@ def connect(config: TrainConfig) -> tuple[int, int, torch.device]:
     os.environ.setdefault("WORLD_SIZE", "1")
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "0")
-    if config.accelerator != "cuda":
+    if "cuda" not in (config.accelerator, config.device):
         dist.init_process_group("gloo")
         return dist.get_rank(), dist.get_world_size(), torch.device("cpu")
     local = int(os.environ.get("LOCAL_RANK", "0"))

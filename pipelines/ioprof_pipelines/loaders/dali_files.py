@@ -76,8 +76,17 @@ class DaliFilesLoader:
             except RuntimeError as error:
                 self._recover(error)
                 continue
+            yield from self._empty_batches()
             yield self._batch(images, self._under_way.popleft())
+        yield from self._empty_batches()
         self._pipeline.reset()
+
+    def _empty_batches(self) -> Iterator[Batch]:
+        """Steps of which no sample can be decoded: the other ranks make them, so this one does."""
+        while self._under_way and not len(self._under_way[0]):
+            self._under_way.popleft()
+            bad, self._unnamed = self._unnamed, []
+            yield Batch(images=None, labels=None, samples=0, stored_bytes=0, bad=bad)
 
     def _batch(self, images: Any, indices: Indices) -> Batch:  # noqa: ANN401 - DALI is untyped
         files = self._part.files
@@ -101,8 +110,8 @@ class DaliFilesLoader:
             else:
                 indices = next(self._plan)
             good = np.array([i for i in indices if int(i) not in self._bad], dtype=np.int64)
+            self._under_way.append(good)
             if len(good):
-                self._under_way.append(good)
                 return [np.frombuffer(self._part.files.path(int(i)), dtype=np.uint8) for i in good]
 
     def _recover(self, error: RuntimeError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import warnings
 
 from PIL import Image, UnidentifiedImageError
@@ -15,6 +16,20 @@ STD = (0.229, 0.224, 0.225)
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 """Share of the image's area, and width to height, of the random crop that is resized."""
+
+
+BROKEN = (
+    UnidentifiedImageError,
+    Image.DecompressionBombError,
+    SyntaxError,
+    ValueError,
+    EOFError,
+    IndexError,
+    OverflowError,
+    RuntimeError,
+    struct.error,
+)
+"""What Pillow raises, beside OSError, for a file that is no image or a broken one."""
 
 
 def read_file(path: bytes) -> bytes:
@@ -49,7 +64,7 @@ def decode_rgb(data: bytes) -> Image.Image:
         try:
             with Image.open(io.BytesIO(data)) as image:
                 return image.convert("RGB")
-        except (UnidentifiedImageError, SyntaxError, ValueError) as error:
+        except BROKEN as error:
             raise OSError(f"no image: {error}") from None
 
 
