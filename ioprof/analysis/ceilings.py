@@ -100,9 +100,9 @@ def bottleneck(stages: dict[str, Estimate | None]) -> str:
     if len(known) < len(stages):
         return "unknown"
     (name, lowest), (_, second), *_ = sorted(known, key=lambda pair: pair[1].median)
-    high = lowest.high if lowest.high is not None else lowest.median
-    low = second.low if second.low is not None else second.median
-    return name if high < low else "balanced"
+    if lowest.high is None or second.low is None:
+        return "balanced"  # too few observations to tell them apart
+    return name if lowest.high < second.low else "balanced"
 
 
 def _claimed(storage: StorageCeiling | None, *, bottleneck: str) -> tuple[float | None, str]:

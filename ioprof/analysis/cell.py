@@ -26,6 +26,8 @@ from ioprof.record.summary import (
 COLD_BELOW = 0.01
 WARM_ABOVE = 0.99
 _SERVED_BELOW = 0.5
+_OWN_CACHE = ("zfs", "gpfs")
+"""Filesystems that serve reads from a cache outside the page cache; FUSE daemons may too."""
 _DATASET_ROLES = ("cold", "warm", "as-found")
 
 
@@ -63,7 +65,7 @@ def cell_summary(
         role=plan.role,
         repeat=plan.repeat,
         repeats=references.repeats(plan.topology, plan.loader, plan.role),
-        cache=cache_summary(seen),
+        cache=cache_summary(seen, filesystem=study.mount.filesystem),
         accelerator=plan.accelerator,
         engine=plan.engine,
         window=seen.stepping.window if seen.stepping else None,
@@ -101,20 +103,26 @@ def _but_reasons(part: _Stalls | Rates) -> dict[str, Any]:
     return fields
 
 
-def cache_summary(seen: Observation) -> CacheSummary:
-    """The state asked for and the one observed; only the observed one is claimed."""
+def cache_summary(seen: Observation, *, filesystem: str) -> CacheSummary:
+    """The state asked for and the one observed; only the observed one is claimed.
+
+    Where the filesystem keeps a cache of its own, an empty page cache is not "cold".
+    """
     before = seen.outcome.residency_before if seen.outcome else None
     after = seen.outcome.residency_after if seen.outcome else None
     return CacheSummary(
         asked=seen.plan.cache,
         observed_resident_fraction=before.resident_fraction if before else None,
         observed_resident_fraction_after=after.resident_fraction if after else None,
-        state="not read" if seen.plan.cache is None else _state(before),
+        state="not read" if seen.plan.cache is None else _state(before, filesystem=filesystem),
     )
 
 
-def _state(residency: Residency | None) -> str:
+def _state(residency: Residency | None, *, filesystem: str) -> str:
     if residency is None or residency.resident_fraction is None:
+        return "unknown"
+    cold = residency.resident_fraction < COLD_BELOW
+    if cold and (filesystem in _OWN_CACHE or filesystem.startswith("fuse")):
         return "unknown"
     if residency.resident_fraction < COLD_BELOW:
         return "cold"

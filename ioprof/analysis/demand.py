@@ -62,7 +62,9 @@ def amplification(cold: Sequence[CellSummary]) -> float | None:
     known = [
         cell.read_amplification
         for cell in cold
-        if cell.read_amplification is not None and cell.verdict not in ("cache-served", "invalid")
+        if cell.read_amplification is not None
+        and cell.cache.state in ("cold", "unknown")
+        and cell.verdict not in ("cache-served", "invalid")
     ]
     return median(known) if known else None
 

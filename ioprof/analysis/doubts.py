@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ioprof.analysis.observation import Observation
 from ioprof.record.finding import Finding, Level
-from ioprof.record.summary import CellSummary, DatasetSummary
+from ioprof.record.summary import CellSummary, DatasetSummary, Training
 from ioprof.units import format_bytes, format_percent
 
 _MISSED_ABOVE = 0.05
@@ -88,8 +88,11 @@ def _about_cache(cell: CellSummary) -> Iterator[Finding]:
     share = format_percent(cache.observed_resident_fraction, digits=1)
     if cache.state == "unknown":
         what = f"Whether cell {cell.id} was {cache.asked} could not be observed."
-        evidence = "The kernel does not tell this user which pages are cached."
-        remedy = "Run as the owner of the files, or as root."
+        evidence = (
+            "The kernel does not tell this user which pages are cached, or this filesystem keeps a "
+            "cache outside the page cache."
+        )
+        remedy = "Run as the owner of the files, or as root; compare the storage bytes."
     else:
         what = f"Cell {cell.id} was asked to be {cache.asked} and was {cache.state}."
         evidence = f"{share} of the dataset's pages were in the page cache at its start."
@@ -124,7 +127,30 @@ def _about_rest(cell: CellSummary) -> Iterator[Finding]:
             remedy="Replace these files.",
             cell=cell.id,
         )
-    if cell.training is not None and not cell.training.ranks_agree:
+    if cell.training is not None and cell.partial is None:
+        yield from _about_training(cell, cell.training)
+
+
+def _about_training(cell: CellSummary, training: Training) -> Iterator[Finding]:
+    if training.loss_last is None:
+        yield _finding(
+            "invalid",
+            "loss-not-finite",
+            f"The loss of cell {cell.id} is no number.",
+            evidence="The last step's loss was infinite or undefined.",
+            remedy="Check the dataset's labels and images.",
+            cell=cell.id,
+        )
+    if not training.weights_changed:
+        yield _finding(
+            "invalid",
+            "weights-unchanged",
+            f"The weights of cell {cell.id} did not move: nothing was trained.",
+            evidence="Their digest is the same before and after.",
+            remedy="Look for an error in the log of the cell.",
+            cell=cell.id,
+        )
+    if not training.ranks_agree:
         yield _finding(
             "invalid",
             "ranks-differ",

@@ -35,19 +35,6 @@ def estimate(values: Sequence[float]) -> Estimate | None:
     )
 
 
-def scaled(value: Estimate | None, factor: float) -> Estimate | None:
-    """The estimate of `factor` times the quantity, factor > 0."""
-    if value is None:
-        return None
-    return Estimate(
-        median=value.median * factor,
-        mad=value.mad * factor,
-        n=value.n,
-        low=None if value.low is None else value.low * factor,
-        high=None if value.high is None else value.high * factor,
-    )
-
-
 def pooled(groups: Sequence[Sequence[float]]) -> Estimate | None:
     """One estimate over the observations of all repeats."""
     return estimate([value for group in groups for value in group])

@@ -42,6 +42,10 @@ def headroom(
         rate, at_au=at_au, stored_bytes=stored_bytes, amplification=amplification or 1.0
     )
     count = math.floor(available / required)
+    best = max((c.prep.median for c in here if c.prep), default=math.inf)
+    if best < count * at_au * rate:
+        # Storage could feed more, and this client cannot prepare for them.
+        return _by_client(here, rate=rate, at_au=at_au)
     return Headroom(
         at_au=at_au,
         max_accelerators=count,
@@ -60,13 +64,16 @@ def headroom(
 def _available(
     here: Sequence[Ceilings], *, stored_bytes: float, amplification: float
 ) -> tuple[float | None, str]:
-    """What storage can deliver: by fio, else by the same reads without decoding."""
+    """What storage can deliver: by fio, and where reading was seen to bind, no more than that."""
     claimed = [c.storage_read_bytes_per_s for c in here if c.storage_read_bytes_per_s is not None]
-    if claimed:
-        return max(claimed), ""
-    fetch = next((c.fetch for c in here if c.fetch and c.bottleneck == "fetch"), None)
-    if fetch is not None:
-        return fetch.median * stored_bytes * amplification, ""
+    fetched = [
+        c.fetch.median * stored_bytes * amplification
+        for c in here
+        if c.fetch is not None and c.bottleneck == "fetch"
+    ]
+    if claimed or fetched:
+        # fio reads without opening files; where opens bind, the loader's own reads are the limit.
+        return min([*claimed, *fetched]), ""
     why = next((c.reasons["storage"] for c in here if "storage" in c.reasons), "not measured")
     return None, f"no storage ceiling: {why}"
 

@@ -77,7 +77,7 @@ def rates(
             f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "
             "device counter"
         )
-    host, host_reasons = _host(seen.log, window)
+    host, host_reasons = _host(seen.log, window, ranks=len(seen.ranks))
     seconds = window.seconds
     return Rates(
         consumed_bytes_per_s=_per(consumed, seconds),
@@ -113,7 +113,9 @@ def _peak(log: CounterLog, window: Window, top_devices: tuple[str, ...]) -> floa
     return float(np.percentile(sums, 99))
 
 
-def _host(log: CounterLog, window: Window) -> tuple[dict[str, float | None], dict[str, str]]:
+def _host(
+    log: CounterLog, window: Window, *, ranks: int
+) -> tuple[dict[str, float | None], dict[str, str]]:
     values: dict[str, float | None] = {}
     reasons: dict[str, str] = {}
 
@@ -130,20 +132,30 @@ def _host(log: CounterLog, window: Window) -> tuple[dict[str, float | None], dic
     )
     stalled = grown("pressure.io", "host", "stall_some_seconds_total")
     values["io_pressure"] = _per(stalled, window.end_s - window.start_s)
-    values["gpu_kernel_busy"] = _gpu_busy(log, window)
+    values["gpu_kernel_busy"] = _gpu_busy(log, window, ranks=ranks)
     named = {
         "cpu_busy": reasons.get("cpu"),
         "io_pressure": reasons.get("pressure.io"),
-        "gpu_kernel_busy": log.why_missing("nvml"),
+        "gpu_kernel_busy": _why_no_gpu(log, ranks=ranks),
     }
     missing = {k: v or "not recorded" for k, v in named.items() if values[k] is None}
     return values, missing
 
 
-def _gpu_busy(log: CounterLog, window: Window) -> float | None:
-    """Mean over all GPUs of the kernel-busy share in the window."""
+def _why_no_gpu(log: CounterLog, *, ranks: int) -> str:
+    gpus = log.instances("nvml")
+    if len(gpus) > ranks:
+        return f"{len(gpus)} GPUs are visible and {ranks} were used: which ones is not recorded"
+    if gpus:
+        return gpus[0].note or "this driver does not tell the utilisation of this GPU"
+    return log.why_missing("nvml")
+
+
+def _gpu_busy(log: CounterLog, window: Window, *, ranks: int) -> float | None:
+    """Mean over the GPUs of the kernel-busy share in the window; None when some stood idle."""
     means = []
-    for series in log.instances("nvml"):
+    series_of = log.instances("nvml")
+    for series in series_of if len(series_of) <= ranks else ():
         if "gpu_kernel_busy" not in series.gauges:
             continue
         times, values = log.gauge(series, "gpu_kernel_busy")

@@ -80,12 +80,12 @@ def _agrees(*ratios: float | None) -> bool | None:
 
 
 def _others_read(found: Accounting, consumed: int | None) -> bool:
-    """Whether a device-wide count is more than these processes took. A filesystem that charges
-    nothing to processes says nothing about it."""
+    """Whether a device-wide count holds more than what these processes took, beyond 5 % of what
+    they consumed. Where the block layer's account of them is missing, nothing can be said."""
     own, delivered = found.block_read_bytes, found.storage_read_bytes
-    if found.storage_scope != "device" or not own or not delivered or not consumed:
+    if found.storage_scope != "device" or own is None or not delivered or not consumed:
         return False
-    return delivered > (1 + TOLERANCE) * max(own, consumed)
+    return delivered - own > TOLERANCE * max(own, consumed)
 
 
 def _why(

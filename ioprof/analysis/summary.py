@@ -79,6 +79,7 @@ def summarise(run: RunDirectory) -> Summary:
         ),
         findings=(
             *_client_findings(bound, cells),
+            *_stack_findings(study),
             *dataset_findings(dataset, memory_bytes=study.host.memory_bytes),
         ),
         partial=_partial(study, observations, cells),
@@ -149,7 +150,6 @@ def _client_findings(bound: Bound, cells: tuple[CellSummary, ...]) -> Iterator[F
 def _dataset(study: Study, cells: tuple[CellSummary, ...]) -> DatasetSummary:
     dataset, mount = study.dataset, study.mount
     sources = [c.storage_read_source for c in cells if c.storage_read_source is not None]
-    missing = study.unavailable.get("block.diskstats")
     return DatasetSummary(
         path=dataset.path,
         layout=dataset.layout,
@@ -166,10 +166,32 @@ def _dataset(study: Study, cells: tuple[CellSummary, ...]) -> DatasetSummary:
             source=mount.source,
             devices=study.devices,
             counter_source=sources[0] if sources else None,
-            counter_note=missing or "reads of other programs on that device are in it",
+            counter_note=_counter_note(study, cells),
         ),
         survey_s=dataset.survey_s,
     )
+
+
+def _counter_note(study: Study, cells: tuple[CellSummary, ...]) -> str | None:
+    """What the headline counter cannot see, or why there is none."""
+    source = next((c.storage_read_source for c in cells if c.storage_read_source), None)
+    if source is None:
+        told = (c.reasons.get("storage_read_bytes_per_s") for c in cells if c.window)
+        return study.unavailable.get("block.diskstats") or next(filter(None, told), None)
+    if "process" in source:
+        return "the device's own counters cannot be read here"
+    return "reads of other programs on that device are in it"
+
+
+def _stack_findings(study: Study) -> Iterator[Finding]:
+    for note in study.stack_notes:
+        yield Finding(
+            level="caution",
+            code="devices",
+            what="The devices under this mount need care.",
+            evidence=note[:1].upper() + note[1:].rstrip(".") + ".",
+            remedy="`ioprof doctor --data DIR` shows the whole stack.",
+        )
 
 
 def _partial(

@@ -52,7 +52,8 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
     if count < 1:
         return None
     edges: Floats = np.linspace(start_s, start_s + bin_s * count, count + 1, dtype=np.float64)
-    gpu = _gpu_busy(seen.log, edges)
+    gpu = _gpu_busy(seen.log, edges) if len(seen.log.instances("nvml")) <= len(seen.ranks) else []
+    told = any(value is not None for value in gpu)
     steps = [step for rank in seen.ranks for step in rank.steps if step.phase == "steady"]
     busy = _share(steps, edges, ranks=len(seen.ranks), what="busy")
     top = study.top_devices
@@ -62,8 +63,8 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
         t_s=[float(t) for t in edges[:-1] - start_s + bin_s / 2],
         read_bytes_per_s=_rate(seen.log, top, "read_bytes_total", edges),
         reads_per_s=_rate(seen.log, top, "read_operations_total", edges),
-        accelerator_busy=gpu or busy,
-        accelerator_busy_source="NVML" if gpu else "step marks",
+        accelerator_busy=gpu if told else busy,
+        accelerator_busy_source="NVML" if told else "step marks",
         data_wait=_share(steps, edges, ranks=len(seen.ranks), what="wait"),
         window=(seen.stepping.window.start_s - start_s, seen.stepping.window.end_s - start_s),
         epochs=_epochs(seen, start_s),

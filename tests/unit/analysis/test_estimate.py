@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from ioprof.analysis.estimate import estimate, pooled, scaled
+from ioprof.analysis.estimate import estimate, pooled
 
 
 def test_median_and_deviation_are_those_of_the_values():
@@ -53,15 +53,6 @@ def test_values_that_are_no_numbers_are_left_out():
     assert found is not None
     assert (found.median, found.n) == (3.0, 1)
     assert estimate([math.nan]) is None
-
-
-def test_an_estimate_is_scaled_with_its_spread_and_interval():
-    found = estimate([1.0, 2.0, 4.0, 7.0, 100.0])
-    double = scaled(found, 2.0)
-    assert found is not None and found.low is not None and double is not None
-    assert (double.median, double.mad, double.n) == (8.0, 6.0, 5)
-    assert double.low == 2.0 * found.low
-    assert scaled(None, 2.0) is None
 
 
 def test_repeats_are_pooled_value_by_value():

@@ -15,7 +15,7 @@ def limits(
     loader="torch-files",
     compute=2000.0,
     prep=9000.0,
-    fetch=1000.0,
+    fetch=4000.0,
     storage=400e6,
     bottleneck="fetch",
     why="fio was not run",
@@ -100,7 +100,7 @@ def test_the_largest_measured_topology_decides():
 
 def test_the_reads_alone_stand_in_for_fio_where_they_were_the_limit():
     # 1,000/s × 100 kB = 100 MB/s; 100 ÷ 90 = 1.1.
-    found = of(limits(storage=None))
+    found = of(limits(fetch=1000.0, storage=None))
     assert found.max_accelerators == 1
     assert found.available_read_bytes_per_s == pytest.approx(100e6)
     assert found.first_limit == "storage"
@@ -146,3 +146,16 @@ def test_without_a_synthetic_cell_the_answer_is_unknown(ceilings, demand):
     assert found.max_accelerators is None
     assert found.first_limit == "unknown"
     assert "synthetic" in found.reasons["max_accelerators"]
+
+
+def test_where_reading_was_seen_to_bind_no_more_is_promised_than_it_reached():
+    # fio reads 400 MB/s; the loader's own reads, opens and all, reach 1,000/s × 100 kB.
+    found = of(limits(fetch=1000.0))
+    assert found.available_read_bytes_per_s == pytest.approx(100e6)
+    assert found.max_accelerators == 1  # 90 MB/s each
+
+
+def test_a_client_that_cannot_prepare_for_more_is_the_first_limit():
+    # Storage would feed 4; this client prepares 1,900/s, enough for 2 at 0.9 × 1,000/s.
+    found = of(limits(prep=1900.0, bottleneck="compute"))
+    assert (found.max_accelerators, found.first_limit) == (2, "client")

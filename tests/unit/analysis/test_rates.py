@@ -83,17 +83,23 @@ def test_the_host_is_told_as_shares_from_zero_to_one():
     assert found.io_pressure == pytest.approx(0.25)
 
 
-def test_gpus_are_averaged_over_the_looks_in_the_window():
-    # Looks at 100 s (before the window), 105 s and 110 s: (0.2 + 0.4) ÷ 2 and (0.6 + 1.0) ÷ 2.
+def test_which_of_more_gpus_than_ranks_were_used_is_not_known():
+    gpus = {("nvml", n): {"gpu_kernel_busy": [0.0, 0.2, 0.4]} for n in ("0", "1")}
+    found = of(node=table({}, gauges=gpus, times=[100.0, 105.0, 110.0]))
+    assert found.gpu_kernel_busy is None
+    assert "2 GPUs are visible and 1 were used" in found.reasons["gpu_kernel_busy"]
+
+
+def test_a_gpu_is_averaged_over_the_looks_in_the_window():
+    # Looks at 100 s (before the window), 105 s and 110 s: (0.6 + 1.0) ÷ 2.
     node = table(
         {},
         gauges={
-            ("nvml", "0"): {"gpu_kernel_busy": [0.0, 0.2, 0.4]},
-            ("nvml", "1"): {"gpu_kernel_busy": [0.0, 0.6, 1.0]},
+            ("nvml", "0"): {"gpu_kernel_busy": [0.0, 0.6, 1.0]},
         },
         times=[100.0, 105.0, 110.0],
     )
-    assert of(node=node).gpu_kernel_busy == pytest.approx(0.55)
+    assert of(node=node).gpu_kernel_busy == pytest.approx(0.8)
 
 
 def test_a_host_without_gpus_says_so_instead_of_zero():

@@ -143,7 +143,14 @@ def test_reads_of_other_programs_on_the_device_are_told_apart():
     assert "others read from the device too" in found.why
 
 
-def test_a_filesystem_that_charges_nothing_to_processes_says_nothing_of_others():
-    found = of(node=counted(STEPS, storage=2.0, block=0.0))
+def test_without_the_processes_own_count_nothing_is_said_of_others():
+    found = of(node=counted(STEPS, storage=2.0, block=None))
     assert found.others_read is False
     assert found.own_storage_bytes == 2 * CONSUMED
+
+
+def test_a_cached_cell_on_a_busy_device_was_not_served_by_it():
+    # The device delivered as much as was consumed, and none of it to these processes.
+    found = of("as-found", node=counted(STEPS, storage=1.0, block=0.0))
+    assert found.others_read is True
+    assert found.own_storage_bytes == 0

@@ -34,5 +34,5 @@ def test_every_released_run_format_keeps_loading(path):
     assert cold.au == pytest.approx(0.8)
     assert cold.storage_read_bytes_per_s == pytest.approx(20e6)
     assert cold.reconciliation is not None and cold.reconciliation.agrees is True
-    assert found.headroom.max_accelerators == 2
+    assert found.headroom.max_accelerators == 0
     assert timeline(run, cold.id) is not None

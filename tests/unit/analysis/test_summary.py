@@ -98,11 +98,12 @@ def test_a_whole_run_is_summarised_from_end_to_end(tmp_path):
 
 def test_a_whole_run_tells_demand_and_headroom(tmp_path):
     found = of(tmp_path, whole_cells())
-    # 0.9 × 250/s × 100 kB = 22.5 MB/s; fio read 50 MB/s: 2.2 of them.
+    # 0.9 × 250/s × 100 kB = 22.5 MB/s; fio read 50 MB/s, but reading bound at 208/s × 100 kB.
     (row,) = found.demand
     assert row.required_read_bytes_per_s.value == pytest.approx(22.5e6)
     assert row.emulated is True
-    assert found.headroom.max_accelerators == 2
+    assert found.headroom.max_accelerators == 0
+    assert found.headroom.available_read_bytes_per_s == pytest.approx(20.83e6, rel=0.001)
     assert found.headroom.first_limit == "storage"
     assert found.sources["block.diskstats"] == "read"
     assert found.sources["nvml"] == "no NVIDIA driver is loaded here"

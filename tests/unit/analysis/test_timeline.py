@@ -66,11 +66,10 @@ def test_the_window_and_the_epochs_lie_on_the_same_axis(tmp_path):
     assert found.epochs[1] == pytest.approx((7.0, 11.0))
 
 
-def test_gpus_are_told_by_their_own_counter(tmp_path):
+def test_a_gpu_is_told_by_its_own_counter(tmp_path):
     looks = [99.0, 104.0, 109.0]
     gpus: dict[tuple[str, str], dict[str, Column]] = {
-        ("nvml", "0"): {"gpu_kernel_busy": [0.5] * 3},
-        ("nvml", "1"): {"gpu_kernel_busy": [0.9] * 3},
+        ("nvml", "0"): {"gpu_kernel_busy": [0.7] * 3},
     }
     found = of(tmp_path, node=table({}, gauges=gpus, times=looks))
     assert found.accelerator_busy_source == "NVML"
