@@ -71,8 +71,9 @@ def test_bytes_of_a_cold_cell_agree_three_ways(trained: Profiled, loader: str) -
     rank = read_rank(trained.run.rank_files(cell.id)[0])
     assert bytes_.consumed_bytes == sum(step.stored_bytes or 0 for step in rank.steps)
     assert bytes_.requested_over_consumed == pytest.approx(1.0, abs=0.05), bytes_.why
-    assert bytes_.storage_over_consumed == pytest.approx(1.0, abs=0.05), bytes_.why
-    assert bytes_.agrees
+    # The device is shared: when other programs read from it too, the processes' own reads count.
+    assert bytes_.own_storage_bytes == pytest.approx(bytes_.consumed_bytes, rel=0.05), bytes_.why
+    assert bytes_.agrees or bytes_.others_read
 
 
 @needs_dali
