@@ -183,3 +183,14 @@ def test_files_that_break_after_the_survey_are_named_and_the_rest_is_not_lost(
     assert sum(batch.samples for batch in batches) == SAMPLES - 3
     # The next epoch goes on without them too.
     assert sum(batch.samples for batch in loader.epoch(1)) == SAMPLES - 3
+
+
+@pytest.mark.parametrize("name", DECODING)
+def test_a_step_without_a_good_sample_is_still_a_step(name, opened, filelist):
+    files = FileList(filelist)
+    broken = Path(files.path(5).decode())
+    broken.write_bytes(b"<html>not an image</html>")
+    batches = list(opened(name, batch=1).epoch(0))
+    # The other ranks make all 23 steps, so this one must too.
+    assert len(batches) == SAMPLES
+    assert [batch.samples for batch in batches].count(0) == 1

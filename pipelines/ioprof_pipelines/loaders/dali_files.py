@@ -31,7 +31,7 @@ from ioprof_pipelines.loaders.images import (
     rehearsal_jpeg,
 )
 from ioprof_pipelines.loaders.loader import Batch, Part
-from ioprof_pipelines.sharding import Indices, epoch_batches, most_samples
+from ioprof_pipelines.sharding import Indices, most_samples
 
 fn: Any = nvidia.dali.fn
 types: Any = nvidia.dali.types
@@ -57,17 +57,7 @@ class DaliFilesLoader:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Decoded, cropped, flipped, normalised batches."""
-        part, config = self._part, self._part.config
-        self._plan = iter(
-            epoch_batches(
-                len(part.files),
-                rank=part.rank,
-                world=part.world,
-                batch=config.batch,
-                seed=config.seed,
-                epoch=number,
-            )
-        )
+        self._plan = iter(self._part.batches(number))
         while True:
             try:
                 (images,) = self._pipeline.run()

@@ -10,6 +10,7 @@ import torch
 
 from ioprof_pipelines.config import TrainConfig
 from ioprof_pipelines.filelist import FileList
+from ioprof_pipelines.sharding import Indices, epoch_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,17 @@ class Part:
     rank: int
     world: int
     device: torch.device
+
+    def batches(self, epoch: int) -> list[Indices]:
+        """Sample indices of each step of this rank in `epoch`, the same for every loader."""
+        return epoch_batches(
+            len(self.files),
+            rank=self.rank,
+            world=self.world,
+            batch=self.config.batch,
+            seed=self.config.seed,
+            epoch=epoch,
+        )
 
 
 class Loader(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from ioprof_pipelines.loaders.loader import Batch, Part
-from ioprof_pipelines.sharding import Indices, epoch_batches
+from ioprof_pipelines.sharding import Indices
 
 _BUFFER_BYTES = 1 << 20
 
@@ -30,17 +30,7 @@ class ReadsLoader:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches without images, each once all of its files are read."""
-        part, config = self._part, self._part.config
-        plan = iter(
-            epoch_batches(
-                len(part.files),
-                rank=part.rank,
-                world=part.world,
-                batch=config.batch,
-                seed=config.seed,
-                epoch=number,
-            )
-        )
+        plan = iter(self._part.batches(number))
         under_way: deque[tuple[Indices, list[Future[list[tuple[str, str]]]]]] = deque()
         while True:
             while not self._stopped and len(under_way) <= self.prefetch_batches:

@@ -19,7 +19,6 @@ from ioprof_pipelines.loaders.images import (
     rehearsal_jpeg,
 )
 from ioprof_pipelines.loaders.loader import Batch, Part
-from ioprof_pipelines.sharding import epoch_batches
 
 
 class _Sample(NamedTuple):
@@ -92,15 +91,7 @@ class _Plan:
         self.stopped = False
 
     def __iter__(self) -> Iterator[list[int]]:
-        part, config = self._part, self._part.config
-        for indices in epoch_batches(
-            len(part.files),
-            rank=part.rank,
-            world=part.world,
-            batch=config.batch,
-            seed=config.seed,
-            epoch=self.epoch,
-        ):
+        for indices in self._part.batches(self.epoch):
             if self.stopped:
                 return
             yield [int(i) for i in indices]
