@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ioprof.dataset.make import make
 from tests.integration.profiles import Profiled, needs_trainer, profile
 from tests.integration.throttle import device_of, inside, throttled_group, unavailable
 
@@ -16,14 +19,25 @@ THROTTLE_BYTES_PER_S = 20_000_000
 
 
 @pytest.fixture(scope="module")
-def throttled(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiled]:
-    """A run on storage that delivers 20 MB/s; images are small, so that decoding is no limit."""
+def large(checkout_data: Path) -> Iterator[Path]:
+    """1,500 images, 170 MB: more than eight seconds at 20 MB/s."""
+    folder = checkout_data / f"large-{os.getpid()}"
+    make(folder, samples=1500, seed=3)
+    os.sync()
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def throttled(large: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Profiled]:
+    """A run on storage that delivers 20 MB/s, with enough workers that one of them always reads,
+    and enough samples that no epoch ends within the clock's time."""
     if reason := unavailable():
         pytest.skip(reason)
     out = tmp_path_factory.mktemp("throttled") / "run"
-    with throttled_group(device_of(dataset), read_bytes_per_s=THROTTLE_BYTES_PER_S) as group:
+    with throttled_group(device_of(large), read_bytes_per_s=THROTTLE_BYTES_PER_S) as group:
         yield profile(
-            dataset,
+            large,
             out,
             "--accelerator=emulated:h100",
             "--loader=torch-files",
@@ -31,7 +45,8 @@ def throttled(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "--cache=cold,warm",
             "--image-size=32",
             "--batch=16",
-            "--duration=6s",
+            "--workers=6",
+            "--duration=8s",
             prefix=tuple(inside(group, [])),
         )
 
