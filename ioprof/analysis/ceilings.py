@@ -80,13 +80,17 @@ def ceilings(
     delivered, why = _claimed(storage, bottleneck=lowest)
     if delivered is None:
         reasons |= {"storage": why, "storage_read_bytes_per_s": why}
+    elif not delivered or not mean_stored_bytes:
+        reasons["storage"] = "fio read nothing, or the dataset's samples hold no bytes"
     return Ceilings(
         topology=topology,
         loader=loader,
         compute=compute,
         prep=prep,
         fetch=fetch,
-        storage=estimate([delivered / mean_stored_bytes]) if delivered else None,
+        storage=estimate([delivered / mean_stored_bytes])
+        if delivered and mean_stored_bytes
+        else None,
         storage_read_bytes_per_s=delivered,
         bottleneck=lowest,
         reasons=reasons,

@@ -142,6 +142,8 @@ def _stalls(seen: Observation, references: References) -> _Stalls:
     if own is None or synthetic is None:
         why = "the cell made no steps" if own is None else "there is no synthetic cell beside it"
         return _Stalls(reasons=dict.fromkeys(names, why))
+    if own.median <= 0:
+        return _Stalls(reasons=dict.fromkeys(names, "most of its steps took no time at all"))
     prep = warm.median - synthetic.median if warm else None
     fetch = own.median - warm.median if warm and plan.role != "warm" else None
     if prep is None:

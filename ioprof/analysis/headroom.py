@@ -31,6 +31,8 @@ def headroom(
     if compute is None:
         return _unknown(at_au, "the largest topology has no synthetic cell")
     rate = compute.median / largest.accelerators
+    if rate <= 0 or stored_bytes <= 0:
+        return _unknown(at_au, "the synthetic cell, or every sample of the dataset, was empty")
     if all(c.bottleneck in ("prep", "client-limited") for c in here):
         return _by_client(here, rate=rate, at_au=at_au)
     available, reason = _available(

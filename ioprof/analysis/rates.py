@@ -12,6 +12,17 @@ from ioprof.record.summary import Reconciliation, Window
 
 PEAK_WINDOWS = 10
 """So many one-second windows are needed before a 99th percentile is given."""
+_RESTS_ON = (
+    ("requested_bytes_per_s", "requested_bytes"),
+    ("storage_read_bytes_per_s", "storage_read_bytes"),
+    ("storage_read_source", "storage_read_bytes"),
+    ("reads_per_s", "storage_reads"),
+    ("read_request_bytes", "storage_read_bytes"),
+    ("read_request_bytes", "storage_reads"),
+    ("read_latency_s", "storage_read_time_s"),
+    ("read_latency_s", "storage_reads"),
+)
+"""A rate, and the count of a span that it cannot be made without."""
 
 
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,14 +69,7 @@ def rates(
     consumed = seen.stepping.consumed_bytes
     if consumed is None:
         reasons["consumed_bytes_per_s"] = "the trainer did not say how large its samples are"
-    for name, key in (
-        ("requested_bytes_per_s", "requested_bytes"),
-        ("storage_read_bytes_per_s", "storage_read_bytes"),
-        ("storage_read_source", "storage_read_bytes"),
-        ("reads_per_s", "storage_reads"),
-        ("read_request_bytes", "storage_reads"),
-        ("read_latency_s", "storage_read_time_s"),
-    ):
+    for name, key in _RESTS_ON:
         if key in found.reasons:
             reasons.setdefault(name, found.reasons[key])
     no_reads = "no read reached storage in the window"

@@ -50,7 +50,10 @@ def loader_fact(ranks: tuple[RankRecord, ...], name: str, default: int) -> int:
 
 
 def stepping(ranks: tuple[RankRecord, ...]) -> Stepping | None:
-    """Window and blocks over the steady steps that all ranks made; None when there are none."""
+    """Window and blocks over the steady steps that all ranks made.
+
+    None when there are none, or none that took any time: no rate can be made of those.
+    """
     steady = [[step for step in rank.steps if step.phase == "steady"] for rank in ranks]
     made = min((len(steps) for steps in steady), default=0)
     if made == 0:
@@ -72,6 +75,8 @@ def stepping(ranks: tuple[RankRecord, ...]) -> Stepping | None:
         epochs=len({step.epoch for column in columns for step in column}),
         block_steps=size,
     )
+    if window.seconds <= 0:
+        return None
     return Stepping(
         window=window,
         blocks=_blocks(columns, size=size, batch=batch),

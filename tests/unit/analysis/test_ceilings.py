@@ -129,6 +129,12 @@ def test_without_fio_the_storage_ceiling_is_missing_with_the_reason(storage, why
     assert why in found.reasons["storage_read_bytes_per_s"]
 
 
+def test_a_storage_that_delivered_nothing_has_no_ceiling_in_samples():
+    found = of(storage=StorageCeiling(read_bytes_per_s=0.0))
+    assert (found.storage_read_bytes_per_s, found.storage) == (0.0, None)
+    assert "fio read nothing" in found.reasons["storage"]
+
+
 @pytest.mark.parametrize("stage", ["synthetic", "prep", "fetch"])
 def test_a_stage_that_did_not_run_is_missing_with_the_reason(stage):
     found = of(**{stage: None})

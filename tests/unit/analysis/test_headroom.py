@@ -159,3 +159,16 @@ def test_a_client_that_cannot_prepare_for_more_is_the_first_limit():
     # Storage would feed 4; this client prepares 1,900/s, enough for 2 at 0.9 × 1,000/s.
     found = of(limits(prep=1900.0, bottleneck="compute"))
     assert (found.max_accelerators, found.first_limit) == (2, "client")
+
+
+@pytest.mark.parametrize(("compute", "stored_bytes"), [(0.0, 100_000.0), (2000.0, 0.0)])
+def test_an_accelerator_that_needs_nothing_leaves_the_answer_unknown(compute, stored_bytes):
+    found = headroom(
+        demand=[asked()],
+        ceilings=[limits(compute=compute)],
+        stored_bytes=stored_bytes,
+        amplification=1.0,
+        at_au=0.9,
+    )
+    assert (found.max_accelerators, found.first_limit) == (None, "unknown")
+    assert "empty" in found.reasons["max_accelerators"]

@@ -147,3 +147,25 @@ def test_whatever_is_missing_has_its_reason():
     for name in Rates.__struct_fields__:
         if name != "reasons" and getattr(found, name) is None:
             assert found.reasons[name], name
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [
+        ("read_operations_total", {"reads_per_s", "read_request_bytes", "read_latency_s"}),
+        ("read_time_seconds_total", {"read_latency_s"}),
+        ("read_bytes_total", {"storage_read_bytes_per_s", "read_request_bytes", "read_latency_s"}),
+    ],
+)
+def test_one_reset_counter_takes_along_what_is_made_of_it_and_says_so(name, missing):
+    columns: dict[str, Column] = {
+        "read_bytes_total": [0.0, 1e8, 2e8],
+        "read_operations_total": [0.0, 2000.0, 4000.0],
+        "read_time_seconds_total": [0.0, 4.0, 8.0],
+    }
+    columns[name] = [columns[name][1], columns[name][0], columns[name][2]]
+    looks = [100.0, 110.0, 120.0]
+    found = of(node=table({("block.diskstats", "vda"): columns}, times=looks))
+    for field in missing:
+        assert getattr(found, field) is None
+        assert "reset" in found.reasons[field]

@@ -107,3 +107,18 @@ def test_stalls_are_those_of_the_pooled_repeats():
         )
         assert found.au == pytest.approx(0.8)
         assert found.repeats == 2
+
+
+def test_steps_that_took_no_time_have_no_utilisation():
+    # 28 of 29 steps ended in the moment they began: their median is no divisor.
+    own, beside = plan("cold"), plan("synthetic")
+    seen = []
+    for one, times in ((own, [0.0] * 29 + [0.5]), (beside, [0.2] * 30)):
+        steps = rank(times)
+        seen.append(observed(Cell(plan=one, node=counted(steps), ranks=(steps,))))
+    found = cell_summary(
+        seen[0], study=study([own, beside]), references=References(seen), bound=Bound(all=())
+    )
+    for name in STALLS:
+        assert getattr(found, name) is None
+        assert "no time" in found.reasons[name]

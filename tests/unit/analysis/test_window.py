@@ -114,3 +114,7 @@ def test_a_single_step_is_its_own_window():
     found = of(rank([0.3]))
     assert (found.window.warmup_steps, found.window.steps) == (0, 1)
     assert found.blocks.step_s == pytest.approx([0.3])
+
+
+def test_steps_that_took_no_time_make_no_window():
+    assert stepping((rank([0.0] * 9),)) is None
