@@ -33,6 +33,10 @@ def headroom(
     rate = compute.median / largest.accelerators
     if rate <= 0 or stored_bytes <= 0:
         return _unknown(at_au, "the synthetic cell, or every sample of the dataset, was empty")
+    if all(c.bottleneck == "unknown" for c in here):
+        # Without every stage nobody knows which one binds: fio alone does not say it is storage.
+        why = "; ".join(dict.fromkeys(reason for c in here for reason in c.reasons.values()))
+        return _unknown(at_au, f"a stage was not measured: {why or 'its cell did not run'}")
     if all(c.bottleneck in ("prep", "client-limited") for c in here):
         return _by_client(here, rate=rate, at_au=at_au)
     available, reason = _available(

@@ -172,3 +172,12 @@ def test_an_accelerator_that_needs_nothing_leaves_the_answer_unknown(compute, st
     )
     assert (found.max_accelerators, found.first_limit) == (None, "unknown")
     assert "empty" in found.reasons["max_accelerators"]
+
+
+def test_with_a_stage_unmeasured_no_limit_is_claimed():
+    # An interrupt before the prep cell: fio's 400 MB/s does not show that storage binds first.
+    found = of(limits(prep=None, bottleneck="unknown"))
+    assert found.first_limit == "unknown"
+    assert found.max_accelerators is None
+    assert found.available_read_bytes_per_s is None
+    assert "not measured" in found.reasons["max_accelerators"]
