@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
 import msgspec
 
 from ioprof.analysis.counters import CounterLog
@@ -16,6 +20,8 @@ from ioprof.record.store import (
     read_rank,
 )
 from ioprof.record.study import CellOutcome, CellPlan
+
+_Record = TypeVar("_Record")
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,27 +58,27 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return sum(known) if sizes and len(known) == len(sizes) else None
 
 
+def _readable(
+    paths: list[Path], read: Callable[[Path], _Record], problems: list[str]
+) -> list[_Record]:
+    """What can be read of `paths`; why one cannot is added to `problems`."""
+    found = []
+    for path in paths:
+        try:
+            found.append(read(path))
+        except RunFileError as error:
+            problems.append(str(error))
+    return found
+
+
 def observe(run: RunDirectory, plan: CellPlan) -> Observation:
     """Read what there is of a cell. Never raises for a cell that ended badly."""
     problems: list[str] = []
-    outcome = None
-    if (run.cell(plan.id) / "cell.json").exists():
-        try:
-            outcome = read_json(run.cell(plan.id) / "cell.json", CellOutcome)
-        except RunFileError as error:
-            problems.append(str(error))
-    nodes = []
-    for path in run.node_files(plan.id):
-        try:
-            nodes.append(read_node(path))
-        except RunFileError as error:
-            problems.append(str(error))
-    ranks = []
-    for path in run.rank_files(plan.id):
-        try:
-            ranks.append(read_rank(path))
-        except RunFileError as error:
-            problems.append(str(error))
+    ended = [path for path in (run.cell(plan.id) / "cell.json",) if path.exists()]
+    outcomes = _readable(ended, lambda path: read_json(path, CellOutcome), problems)
+    outcome = outcomes[0] if outcomes else None
+    nodes = _readable(run.node_files(plan.id), read_node, problems)
+    ranks = _readable(run.rank_files(plan.id), read_rank, problems)
     if outcome is not None and any(node.truncated for node in nodes):
         problems.append("the sampler was killed before its end")
     expected = plan.nodes * plan.accelerators_per_node

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from ioprof.analysis import gpus
 from ioprof.analysis.accounting import UNSEEN, account
-from ioprof.analysis.counters import CounterLog
+from ioprof.analysis.counters import CounterLog, Growth
 from ioprof.analysis.observation import Observation
 from ioprof.record.summary import Reconciliation, Window
 
@@ -117,52 +118,41 @@ def _peak(log: CounterLog, window: Window, top_devices: tuple[str, ...]) -> floa
     return float(np.percentile(sums, 99))
 
 
+def cpu_busy(log: CounterLog, window: Window) -> Growth:
+    """Busy share of the usable CPUs in the window, or why it is not known."""
+    busy = _grown(log, window, "cpu", "cpus", "busy_seconds_total")
+    total = _grown(log, window, "cpu", "cpus", "total_seconds_total")
+    return Growth(value=_per(busy.value, total.value), reason=total.reason or busy.reason)
+
+
+def _grown(log: CounterLog, window: Window, source: str, instance: str, name: str) -> Growth:
+    return log.growth(
+        source, instance, name, start_s=window.start_s, end_s=window.end_s, whole=False
+    )
+
+
 def _host(
     log: CounterLog, window: Window, *, ranks: int
 ) -> tuple[dict[str, float | None], dict[str, str]]:
     values: dict[str, float | None] = {}
-    reasons: dict[str, str] = {}
-
-    def grown(source: str, instance: str, name: str) -> float | None:
-        found = log.growth(
-            source, instance, name, start_s=window.start_s, end_s=window.end_s, whole=False
-        )
-        if found.reason:
-            reasons[source] = found.reason
-        return found.value
-
-    values["cpu_busy"] = _per(
-        grown("cpu", "cpus", "busy_seconds_total"), grown("cpu", "cpus", "total_seconds_total")
-    )
-    stalled = grown("pressure.io", "host", "stall_some_seconds_total")
-    values["io_pressure"] = _per(stalled, window.end_s - window.start_s)
+    cpu = cpu_busy(log, window)
+    stalled = _grown(log, window, "pressure.io", "host", "stall_some_seconds_total")
+    values["cpu_busy"] = cpu.value
+    values["io_pressure"] = _per(stalled.value, window.end_s - window.start_s)
     values["gpu_kernel_busy"] = _gpu_busy(log, window, ranks=ranks)
     named = {
-        "cpu_busy": reasons.get("cpu"),
-        "io_pressure": reasons.get("pressure.io"),
-        "gpu_kernel_busy": _why_no_gpu(log, ranks=ranks),
+        "cpu_busy": cpu.reason,
+        "io_pressure": stalled.reason,
+        "gpu_kernel_busy": gpus.why_unknown(log, ranks=ranks),
     }
     missing = {k: v or "not recorded" for k, v in named.items() if values[k] is None}
     return values, missing
 
 
-def _why_no_gpu(log: CounterLog, *, ranks: int) -> str:
-    gpus = log.instances("nvml")
-    if len(gpus) > ranks:
-        return f"{len(gpus)} GPUs are visible and {ranks} were used: which ones is not recorded"
-    if gpus:
-        return gpus[0].note or "this driver does not tell the utilisation of this GPU"
-    return log.why_missing("nvml")
-
-
 def _gpu_busy(log: CounterLog, window: Window, *, ranks: int) -> float | None:
-    """Mean over the GPUs of the kernel-busy share in the window; None when some stood idle."""
+    """Mean over the used GPUs of the kernel-busy share in the window."""
     means = []
-    series_of = log.instances("nvml")
-    for series in series_of if len(series_of) <= ranks else ():
-        if "gpu_kernel_busy" not in series.gauges:
-            continue
-        times, values = log.gauge(series, "gpu_kernel_busy")
+    for times, values in gpus.kernel_busy(log, ranks=ranks):
         inside = values[(times >= window.start_s) & (times <= window.end_s)]
         inside = inside[~np.isnan(inside)]
         if len(inside):

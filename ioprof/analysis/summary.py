@@ -10,7 +10,7 @@ from ioprof.analysis.demand import amplification, demands
 from ioprof.analysis.doubts import dataset_findings
 from ioprof.analysis.headroom import headroom
 from ioprof.analysis.observation import Observation, observe
-from ioprof.analysis.rates import rates
+from ioprof.analysis.rates import cpu_busy
 from ioprof.errors import RunFileError
 from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.finding import Finding
@@ -111,18 +111,18 @@ def _ceilings(
                 loader=loader,
                 storage=storage,
                 mean_stored_bytes=study.dataset.stored_bytes_per_sample.mean,
-                cpu_busy=_prep_cpu_busy(observations, study, topology=topology, loader=loader),
+                cpu_busy=_prep_cpu_busy(observations, topology=topology, loader=loader),
             )
 
 
-def _prep_cpu_busy(
-    observations: list[Observation], study: Study, *, topology: str, loader: str
-) -> float | None:
+def _prep_cpu_busy(observations: list[Observation], *, topology: str, loader: str) -> float | None:
     """The busiest that the usable CPUs were in a prep cell of this topology and loader."""
     found = [
-        rates(seen, top_devices=study.top_devices, reconciliation=None).cpu_busy
+        cpu_busy(seen.log, seen.stepping.window).value
         for seen in observations
         if (seen.plan.topology, seen.plan.loader, seen.plan.role) == (topology, loader, "prep")
+        and seen.log is not None
+        and seen.stepping is not None
     ]
     return max((busy for busy in found if busy is not None), default=None)
 

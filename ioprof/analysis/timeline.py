@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ioprof.analysis import gpus
 from ioprof.analysis.counters import CounterLog, Floats
 from ioprof.analysis.observation import Observation, observe
 from ioprof.record.step import Step
@@ -52,7 +53,7 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
     if count < 1:
         return None
     edges: Floats = np.linspace(start_s, start_s + bin_s * count, count + 1, dtype=np.float64)
-    gpu = _gpu_busy(seen.log, edges) if len(seen.log.instances("nvml")) <= len(seen.ranks) else []
+    gpu = _gpu_busy(seen.log, edges, ranks=len(seen.ranks))
     told = any(value is not None for value in gpu)
     steps = [step for rank in seen.ranks for step in rank.steps if step.phase == "steady"]
     busy = _share(steps, edges, ranks=len(seen.ranks), what="busy")
@@ -103,14 +104,13 @@ def _share(steps: list[Step], edges: Floats, *, ranks: int, what: str) -> list[f
     return _listed(np.clip(covered / (width * max(1, ranks)), 0.0, 1.0))
 
 
-def _gpu_busy(log: CounterLog, edges: Floats) -> list[float | None]:
-    """Mean over GPUs of the kernel-busy share; empty when there is no GPU."""
-    means = []
-    for series in log.instances("nvml"):
-        if "gpu_kernel_busy" in series.gauges:
-            times, values = log.gauge(series, "gpu_kernel_busy")
-            middle = (edges[:-1] + edges[1:]) / 2
-            means.append(np.interp(middle, times, values, left=np.nan, right=np.nan))
+def _gpu_busy(log: CounterLog, edges: Floats, *, ranks: int) -> list[float | None]:
+    """Mean over the used GPUs of the kernel-busy share; empty when none tells it."""
+    middle = (edges[:-1] + edges[1:]) / 2
+    means = [
+        np.interp(middle, times, values, left=np.nan, right=np.nan)
+        for times, values in gpus.kernel_busy(log, ranks=ranks)
+    ]
     return _listed(np.mean(means, axis=0)) if means else []
 
 

@@ -17,6 +17,7 @@ from ioprof.errors import MeasureError
 from ioprof.record.dataset import Mount
 from ioprof.record.study import Residency
 from ioprof.sources.mount import find_mount, parse_mountinfo
+from ioprof.sources.probe import abandon
 from ioprof.sources.source import BlockStack, Roots
 
 DEADLINE_S = 5.0
@@ -49,24 +50,13 @@ def look(path: Path, *, deadline_s: float = DEADLINE_S, roots: Roots = Roots()) 
     try:
         answer, _ = process.communicate(timeout=deadline_s)
     except subprocess.TimeoutExpired:
-        _abandon(process)
+        abandon(process)
         return DataView(checks=(_unresponsive(path, deadline_s, roots),))
     try:
         return msgspec.json.decode(answer, type=DataView)
     except msgspec.DecodeError:
         says = f"the look at {shown(path)} failed with status {process.returncode}"
         return DataView(checks=(_check("path", says, "look at it with: ls, stat, df"),))
-
-
-def _abandon(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    if process.stdout is not None:
-        process.stdout.close()
-    try:
-        process.wait(timeout=0.5)
-    except subprocess.TimeoutExpired:
-        # In uninterruptible sleep: it ends when the mount answers, and nobody waits for that.
-        process.returncode = -9
 
 
 def shown(path: Path) -> str:

@@ -37,12 +37,13 @@ def show(run: RunDirectory, *, as_json: bool, figures: bool) -> int:
     from ioprof.analysis.timeline import timeline
     from ioprof.record.store import encode, write_json
     from ioprof.report import text
+    from ioprof.report.answer import trained_cells
     from ioprof.report.write import write
 
     summary = summarise(run)
     write_json(run.summary, summary)
     if figures:
-        found = {cell.id: timeline(run, cell.id) for cell in summary.cells}
+        found = {cell.id: timeline(run, cell.id) for cell in trained_cells(summary)}
         write(run, summary, {name: line for name, line in found.items() if line is not None})
     typer.echo(encode(summary).decode() if as_json else text.render(summary), nl=not as_json)
     return exit_status(summary)

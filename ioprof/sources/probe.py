@@ -6,6 +6,7 @@ by a child that may be left behind: it is never joined without a deadline.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from ioprof.errors import DatasetError, MeasureError
 Answer = Literal["answers", "missing", "not a directory", "forbidden", "stale", "not responding"]
 
 DEADLINE_S = 10.0
+_ABANDON_S = 0.5
 _ANSWERS: dict[int, Answer] = {
     0: "answers",
     2: "missing",
@@ -53,10 +55,20 @@ def probe(path: Path, *, deadline_s: float = DEADLINE_S) -> Answer:
     try:
         return _ANSWERS.get(child.wait(timeout=deadline_s), "stale")
     except subprocess.TimeoutExpired:
-        # Killed, but not waited for: in uninterruptible sleep it ends when the mount does.
-        child.kill()
-        child.returncode = -9
+        abandon(child)
         return "not responding"
+
+
+def abandon(child: subprocess.Popen[bytes]) -> None:
+    """Kill a child that touches a mount, and wait for it only as long as an ordinary one needs."""
+    child.kill()
+    if child.stdout is not None:
+        child.stdout.close()
+    try:
+        child.wait(timeout=_ABANDON_S)
+    except subprocess.TimeoutExpired:
+        # In uninterruptible sleep: it ends when the mount answers, and nobody waits for that.
+        child.returncode = -signal.SIGKILL
 
 
 def require_answer(path: Path, *, deadline_s: float = DEADLINE_S) -> None:

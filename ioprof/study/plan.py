@@ -22,6 +22,8 @@ LOADERS = ("torch-files", "dali-files", "reads")
 """Loaders that `profile` compares; `synthetic` is in every study by itself. `reads` decodes
 nothing, so it feeds emulated accelerators only."""
 
+_Stage = tuple[str, CellRole, CacheState | None]
+"""Loader, role, and the cache state that the role needs."""
 _SYNTHETIC_EMULATED_S = 5.0
 """An emulated step is known beforehand; a few seconds show what the launcher adds to it."""
 
@@ -38,42 +40,22 @@ def expand(
     Per topology: synthetic, then cold and warm and prep of each loader, then fetch. Cells that
     share a warm page cache stand next to each other, so it is warmed once.
     """
-    cells: list[CellPlan] = []
-    for text in config.topologies:
-        topology = Topology.parse(text)
-        for repeat in range(1, config.repeats + 1):
-            for loader, role, cache in _cells_of_topology(config):
-                model = NO_ACCELERATOR if role in ("prep", "fetch") else accelerator
-                cells.append(
-                    CellPlan(
-                        id=_cell_id(text, loader, role, repeat=repeat),
-                        topology=text,
-                        nodes=topology.nodes,
-                        accelerators_per_node=topology.accelerators_per_node,
-                        loader=loader,
-                        role=role,
-                        cache=cache,
-                        accelerator=model,
-                        engine=config.engine,
-                        repeat=repeat,
-                        command=engine(config.engine).command(
-                            _trainer(
-                                config,
-                                loader=loader,
-                                role=role,
-                                accelerator=model,
-                                device="cuda" if accelerator.kind == "cuda" else "cpu",
-                                filelist=filelist,
-                                workers=workers_per_rank(
-                                    config.workers,
-                                    usable_cpus=usable_cpus,
-                                    ranks=topology.accelerators_per_node,
-                                ),
-                            ),
-                            topology=topology,
-                        ),
-                    )
-                )
+    device = "cuda" if accelerator.kind == "cuda" else "cpu"
+    cells = [
+        _cell(
+            config,
+            topology=Topology.parse(text),
+            stage=stage,
+            repeat=repeat,
+            accelerator=NO_ACCELERATOR if stage[1] in ("prep", "fetch") else accelerator,
+            device=device,
+            filelist=filelist,
+            usable_cpus=usable_cpus,
+        )
+        for text in config.topologies
+        for repeat in range(1, config.repeats + 1)
+        for stage in _stages(config)
+    ]
     # What nobody has touched comes before whatever warms or evicts.
     return tuple(sorted(cells, key=lambda cell: cell.role != "as-found"))
 
@@ -83,9 +65,46 @@ def workers_per_rank(asked: int, *, usable_cpus: float, ranks: int) -> int:
     return asked if asked > 0 else max(1, int(usable_cpus) // ranks)
 
 
-def _cells_of_topology(
+def _cell(
     config: ProfileConfig,
-) -> Iterator[tuple[str, CellRole, CacheState | None]]:
+    *,
+    topology: Topology,
+    stage: _Stage,
+    repeat: int,
+    accelerator: AcceleratorModel,
+    device: str,
+    filelist: Path,
+    usable_cpus: float,
+) -> CellPlan:
+    loader, role, cache = stage
+    workers = workers_per_rank(
+        config.workers, usable_cpus=usable_cpus, ranks=topology.accelerators_per_node
+    )
+    trainer = _trainer(
+        config,
+        loader=loader,
+        role=role,
+        accelerator=accelerator,
+        device=device,
+        filelist=filelist,
+        workers=workers,
+    )
+    return CellPlan(
+        id=_cell_id(str(topology), loader, role, repeat=repeat),
+        topology=str(topology),
+        nodes=topology.nodes,
+        accelerators_per_node=topology.accelerators_per_node,
+        loader=loader,
+        role=role,
+        cache=cache,
+        accelerator=accelerator,
+        engine=config.engine,
+        repeat=repeat,
+        command=engine(config.engine).command(trainer, topology=topology),
+    )
+
+
+def _stages(config: ProfileConfig) -> Iterator[_Stage]:
     yield "synthetic", "synthetic", None
     for loader in config.loaders:
         for cache in config.caches:

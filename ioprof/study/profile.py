@@ -137,13 +137,10 @@ def measure(
                 raise KeyboardInterrupt
     except KeyboardInterrupt:
         return StudyResult(study=study, outcomes=tuple(outcomes), interrupted=True)
-    if outcomes and all(o.error for o in outcomes) and not any(map(run.rank_files, _ids(outcomes))):
+    stepped = any(run.rank_files(outcome.id) for outcome in outcomes)
+    if outcomes and not stepped and all(outcome.error for outcome in outcomes):
         raise MeasureError(f"No cell could be run. {outcomes[0].error}")
     return StudyResult(study=study, outcomes=tuple(outcomes), interrupted=False)
-
-
-def _ids(outcomes: list[CellOutcome]) -> list[str]:
-    return [outcome.id for outcome in outcomes]
 
 
 def _storage_ceiling(

@@ -171,13 +171,17 @@ class Training:
     def finish(self) -> Trained | None:
         """Losses, and whether the weights moved."""
         digest = _digest(self._weights)
-        finite = [loss for loss in self._losses if math.isfinite(loss)]
         return Trained(
-            loss_first=self._losses[0] if finite and math.isfinite(self._losses[0]) else None,
-            loss_last=self._losses[-1] if finite and math.isfinite(self._losses[-1]) else None,
+            loss_first=_finite(self._losses[:1]),
+            loss_last=_finite(self._losses[-1:]),
             weights_changed=digest != self._digest,
             weights_digest=digest,
         )
+
+
+def _finite(losses: list[float]) -> float | None:
+    """The one loss, when there is one and it is a number."""
+    return next(filter(math.isfinite, losses), None)
 
 
 def _timing_event() -> torch.cuda.Event:

@@ -97,12 +97,7 @@ def test_no_answer_within_the_deadline_is_not_responding(tmp_path, unanswered):
     took_s = time.monotonic() - began
     assert 0.3 <= took_s < 5
     (child,) = unanswered
-    status = Path(f"/proc/{child.pid}/stat")
-    ended = time.monotonic() + 5
-    while status.exists() and ") Z " not in status.read_text() and time.monotonic() < ended:
-        time.sleep(0.01)
-    assert not status.exists() or ") Z " in status.read_text(), "the child was left running"
-    os.waitpid(child.pid, 0)
+    assert not Path(f"/proc/{child.pid}").exists(), "the child was left running, or as a zombie"
 
 
 def test_the_child_imports_nothing_of_ours(tmp_path, monkeypatch):
