@@ -31,11 +31,14 @@ from ioprof.record.header import NodeHeader
 from ioprof.record.nodefile import Recording
 from ioprof.record.reading import Reading, SamplerEnd, Unavailable
 from ioprof.record.store import FORMAT_VERSION
+from ioprof.sources.aside import look
+from ioprof.sources.program import abandon
 from ioprof.sources.source import Found, Roots, Source, Target
 
 _READY_S = 60.0
 """NVML may take many seconds to start when the driver keeps no state between its clients."""
 _STOP_S = 15.0
+_EXIT_S = 2.0
 
 
 class SamplerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +72,12 @@ class Sampler:
         *,
         interval_s: float,
         clock: Clock,
-        cpu_s: Callable[[], float] = time.process_time,
+        cpu_s: Callable[[], float] | None = None,
     ) -> None:
         self._recording = recording
         self._interval_s = interval_s
         self._clock = clock
-        self._cpu_s = cpu_s
+        self._cpu_s = cpu_s or _cpu_s
         self._failed: set[str] = set()
         self._sources: list[Source] = []
         for one in found:
@@ -93,7 +96,7 @@ class Sampler:
             self._clock, interval_s=self._interval_s, start_s=self._clock.now_s()
         ):
             if stopped():
-                self._tick(t_s, self._sources)
+                self._tick(t_s, self._sources, read=look)
                 taken += 1
                 break
             missed += index - expected
@@ -112,11 +115,17 @@ class Sampler:
         self._recording.write(end)
         return end
 
-    def _tick(self, t_s: float, sources: Iterable[Source]) -> None:
+    def _tick(
+        self,
+        t_s: float,
+        sources: Iterable[Source],
+        *,
+        read: Callable[[Source], Iterable[Reading]] = lambda source: source.read(),
+    ) -> None:
         readings: list[Reading] = []
         for source in sources:
             try:
-                readings.extend(source.read())
+                readings.extend(read(source))
             except (OSError, ValueError, LookupError) as error:
                 self._say_failed(source, error)
         self._recording.tick(t_s, readings)
@@ -132,6 +141,12 @@ class Sampler:
         """Close all sources."""
         for source in self._sources:
             source.close()
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of the programs it has asked."""
+    asked = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + asked.ru_utime + asked.ru_stime
 
 
 def _is_due(source: Source, *, since: int, index: int) -> bool:
@@ -231,15 +246,28 @@ class SamplerProcess:
         assert self._process.stdin is not None and self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
+        finished = False
         try:
-            self._process.wait(timeout=grace_s)
+            finished = self._finished(grace_s)
+            self._process.wait(timeout=_EXIT_S if finished else 0.0)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            abandon(self._process)
         self._process.stdout.close()
-        if self._process.returncode != 0:
+        # A thread of its that sits in a dead mount keeps it from exiting: its file is whole.
+        if self._process.returncode != 0 and not finished:
             self.failure = self._last_words() or f"exit status {self._process.returncode}"
         self._errors.close()
+
+    def _finished(self, grace_s: float) -> bool:
+        """Wait until it says that its file is whole, or ends, or the time is over."""
+        assert self._process.stdout is not None
+        answered, _, _ = select.select([self._process.stdout], [], [], grace_s)
+        if not answered:
+            return False
+        if self._process.stdout.readline() == b"done\n":
+            return True
+        self._process.wait(timeout=grace_s)
+        return False
 
     def _last_words(self) -> str:
         self._errors.seek(0)
@@ -322,14 +350,15 @@ def main() -> int:
         # What is here now stays, and no tick leaves cycles: collecting often would cost a tenth.
         gc.freeze()
         gc.set_threshold(100_000)
-        sampler.run(stopped=lambda: clock.stopped, ready=_say_ready)
-        sampler.close()
+        sampler.run(stopped=lambda: clock.stopped, ready=lambda: _say(b"ready\n"))
+    _say(b"done\n")
+    sampler.close()
     return 0
 
 
-def _say_ready() -> None:
+def _say(line: bytes) -> None:
     with contextlib.suppress(BrokenPipeError):
-        os.write(sys.stdout.fileno(), b"ready\n")
+        os.write(sys.stdout.fileno(), line)
 
 
 def _allow_many_files() -> None:

@@ -219,7 +219,8 @@ def _sampler(seen: Observation) -> SamplerSummary | None:
         interval_s=seen.node.header.interval_s,
         cpu_fraction=end.cpu_s / seconds if end and seconds else None,
         missed_ticks=end.missed_ticks if end else None,
-        ticks=len(seen.node.ticks),
+        # Sources with times of their own lay down ticks beside the grid's.
+        ticks=end.ticks if end else len(seen.node.ticks),
     )
 
 

@@ -17,7 +17,7 @@ from ioprof.errors import MeasureError
 from ioprof.record.dataset import Mount
 from ioprof.record.study import Residency
 from ioprof.sources.mount import find_mount, parse_mountinfo
-from ioprof.sources.probe import abandon
+from ioprof.sources.program import abandon
 from ioprof.sources.source import BlockStack, Roots
 
 DEADLINE_S = 5.0

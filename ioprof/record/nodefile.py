@@ -29,9 +29,18 @@ class Recording:
         self._file.write(self._encoder.encode(line) + b"\n")
 
     def tick(self, t_s: float, readings: Iterable[Reading]) -> None:
-        """Add one tick. An instance that is not among the readings leaves a gap."""
-        values = tuple(self._values(reading) for reading in readings)
-        self.write(Tick(t_s=t_s, values=values))
+        """Add one tick. An instance that is not among the readings leaves a gap.
+
+        Readings that were taken at times of their own come first, as ticks of their own.
+        """
+        together: list[SeriesValues] = []
+        apart: dict[float, list[SeriesValues]] = {}
+        for reading in readings:
+            values = together if reading.t_s is None else apart.setdefault(reading.t_s, [])
+            values.append(self._values(reading))
+        for own_s in sorted(apart):
+            self.write(Tick(t_s=own_s, values=tuple(apart[own_s])))
+        self.write(Tick(t_s=t_s, values=tuple(together)))
         if t_s - self._flushed_s >= _FLUSH_S:
             self._file.flush()
             self._flushed_s = t_s

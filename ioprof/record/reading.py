@@ -75,6 +75,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     role: Role | None = None
     note: str | None = None
     """What a reader of this number must know: a fall-back taken, a blind spot."""
+    t_s: float | None = None
+    """Monotonic time at which it was read, where that is not the tick's own."""
 
 
 class Unavailable(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="unavailable"):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.procfile import ProcFile, why
-from ioprof.sources.source import BlockDevice, Found, Roots, Target
+from ioprof.sources.source import BlockDevice, Fact, Found, Roots, Target
 from ioprof.sources.sysblock import SysBlock
 
 SECTOR_BYTES = 512  # whatever the device's own block size
@@ -31,6 +31,8 @@ _COUNTERS: tuple[tuple[str, int, float], ...] = (
 _IN_FLIGHT = 8
 _OLD_PARTITION_COLUMNS = 4
 _NO_QUEUE_IS_SO_LONG = 2**31
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.procfile import ProcFile, why
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 
 _Ticks = tuple[int, int, int]
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

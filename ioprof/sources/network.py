@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.sources.procfile import ProcFile, why
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 
 _NOTE = "all traffic of the interface, whatever it was for; RDMA is not in it"
 _LOOPBACK_NOTE = "loopback: never leaves the host"
 _RECEIVE_COLUMN, _TRANSMIT_COLUMN = 0, 8
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

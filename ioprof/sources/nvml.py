@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 
 # Constants of nvml.h; older bindings lack some of the names.
 _NOT_SUPPORTED = 3
@@ -112,6 +112,9 @@ class Nvml(Protocol):
 
 class _Lost(Exception):
     """The GPU fell off the bus or needs a reset: nothing can be read of it."""
+
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots(), nvml: Nvml | None = None) -> list[Found]:

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.procfile import ProcFile, why
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 
 _RESOURCES = ("io", "cpu", "memory")
 _REMEDY = "boot with psi=1, on a kernel built with CONFIG_PSI (Linux 4.20 or newer)"
 _ABSENT = (errno.ENOENT, errno.EOPNOTSUPP)
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

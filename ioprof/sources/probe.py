@@ -6,18 +6,17 @@ by a child that may be left behind: it is never joined without a deadline.
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Literal
 
 from ioprof.errors import DatasetError, MeasureError
+from ioprof.sources.program import abandon
 
 Answer = Literal["answers", "missing", "not a directory", "forbidden", "stale", "not responding"]
 
 DEADLINE_S = 10.0
-_ABANDON_S = 0.5
 _ANSWERS: dict[int, Answer] = {
     0: "answers",
     2: "missing",
@@ -57,18 +56,6 @@ def probe(path: Path, *, deadline_s: float = DEADLINE_S) -> Answer:
     except subprocess.TimeoutExpired:
         abandon(child)
         return "not responding"
-
-
-def abandon(child: subprocess.Popen[bytes]) -> None:
-    """Kill a child that touches a mount, and wait for it only as long as an ordinary one needs."""
-    child.kill()
-    if child.stdout is not None:
-        child.stdout.close()
-    try:
-        child.wait(timeout=_ABANDON_S)
-    except subprocess.TimeoutExpired:
-        # In uninterruptible sleep: it ends when the mount answers, and nobody waits for that.
-        child.returncode = -signal.SIGKILL
 
 
 def require_answer(path: Path, *, deadline_s: float = DEADLINE_S) -> None:

@@ -14,7 +14,7 @@ from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.sources.descendants import Descendants
 from ioprof.sources.pidio import Counters, parse_io
 from ioprof.sources.procfile import read_once, why
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 from ioprof.sources.tree import Tree
 
 _IO_BYTES = 512
@@ -28,6 +28,8 @@ CLIENT_NOTE = (
     "what the block layer moved for these processes: 0 on FUSE and network filesystems, "
     "which submit nothing to it"
 )
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

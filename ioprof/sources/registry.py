@@ -5,27 +5,36 @@ from __future__ import annotations
 from typing import Protocol
 
 from ioprof.sources import block, cpu, network, nvml, pressure, process, vmstat
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 
 
-class Finder(Protocol):
-    """Looks for one family of counters."""
+class Family(Protocol):
+    """A module that reads one family of counters."""
 
-    def __call__(self, target: Target, *, roots: Roots = ...) -> list[Found]:
-        """The sources found, and an `Unavailable` for each that cannot be read here."""
+    __name__: str
+    FACTS: tuple[Fact, ...]
+    """Every counter that its sources may give."""
+
+    def find(self, target: Target, *, roots: Roots = ...) -> list[Found]:
+        """The sources found, and an `Unavailable` for each that ought to be there and cannot be
+        read. Empty when the family has nothing to do with the target: another filesystem, no such
+        hardware."""
 
 
-FINDERS: tuple[Finder, ...] = (
-    block.find,
-    process.find,
-    vmstat.find,
-    cpu.find,
-    pressure.find,
-    network.find,
-    nvml.find,
+FAMILIES: tuple[Family, ...] = (
+    block,
+    process,
+    vmstat,
+    cpu,
+    pressure,
+    network,
+    nvml,
 )
+"""In the order in which a tick reads them: storage first."""
+
+FACTS: tuple[Fact, ...] = tuple(fact for family in FAMILIES for fact in family.FACTS)
 
 
 def find_all(target: Target, *, roots: Roots = Roots()) -> list[Found]:
-    """What every finder gives, in the order in which a tick reads it: storage first."""
-    return [found for find in FINDERS for found in find(target, roots=roots)]
+    """What every family finds, in the order in which a tick reads it."""
+    return [found for family in FAMILIES for found in family.find(target, roots=roots)]

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from ioprof.record.dataset import Mount
-from ioprof.record.reading import Reading, Role, Unavailable
+from ioprof.record.reading import Layer, Reading, Role, Scope, Unavailable
 
 
 class Roots(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +17,8 @@ class Roots(msgspec.Struct, frozen=True, kw_only=True):
 
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")
+    root: Path = Path("/")
+    """For places that are neither: /var/run/ceph, /usr/lpp/mmfs/bin."""
 
 
 class BlockDevice(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,31 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     data_path: Path | None = None
     mount: Mount | None = None
     stack: BlockStack | None = None
+
+
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
+    """What one counter is: where it is found, what it silently gets wrong, how to check it by hand.
+
+    `docs/sources.md` and `ioprof doctor` are made from these.
+    """
+
+    source: str
+    """As in its readings: "nfs.wire"."""
+    layer: Layer
+    scope: Scope
+    counters: tuple[str, ...]
+    """Names as in its readings, counters and gauges alike."""
+    file: str
+    """File, command or system call that holds it."""
+    field: str
+    """Its place there: line, column, key."""
+    unit: str
+    """Its unit there, before ours is made of it."""
+    since: str
+    """Kernel or product version that has it, and where it differs between versions."""
+    caveat: str
+    check: str
+    """A shell command that shows the same number."""
 
 
 class Source(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.procfile import ProcFile, why
-from ioprof.sources.source import Found, Roots, Target
+from ioprof.sources.source import Fact, Found, Roots, Target
 
 _KIB = 1024
 _NOTE = (
@@ -19,6 +19,8 @@ _FIELDS: dict[str, tuple[bytes, int]] = {
     "page_faults_major_total": (b"pgmajfault", 1),
     "refault_file_pages_total": (b"workingset_refault_file", 1),
 }
+
+FACTS: tuple[Fact, ...] = ()
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

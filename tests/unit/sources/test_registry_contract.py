@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 
 from ioprof.record.reading import Layer, Reading, Scope, Unavailable
-from ioprof.sources import block, cpu, network, nvml, pressure, process, vmstat
+from ioprof.sources import nvml
 from ioprof.sources.blockstack import find_stack
 from ioprof.sources.mount import find_mount
-from ioprof.sources.registry import FINDERS, find_all
+from ioprof.sources.registry import FACTS, FAMILIES, find_all
 from ioprof.sources.source import Roots, Target
 
-MODULES = (block, process, vmstat, cpu, pressure, network, nvml)
-UNITS = ("_bytes", "_seconds", "_operations", "_calls", "_merges", "_major", "_pages")
+UNITS = (
+    "_bytes", "_seconds", "_operations", "_calls", "_merges", "_major", "_pages", "_requests",
+    "_hits", "_misses", "_packets", "_retransmits",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +30,31 @@ def target():
     )
 
 
-def test_the_registry_holds_every_finder():
-    assert {finder.__module__ for finder in FINDERS} == {m.__name__ for m in MODULES}
+def test_every_module_that_finds_sources_is_registered():
+    folder = Path(nvml.__file__).parent
+    with_finders = {
+        f"ioprof.sources.{path.stem}"
+        for path in folder.glob("*.py")
+        if path.stem not in ("registry", "source") and "\ndef find(" in path.read_text()
+    }
+    assert {family.__name__ for family in FAMILIES} == with_finders
 
 
-@pytest.fixture(params=MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_a_counter_has_one_fact_that_says_where_it_is_from():
+    named = [(fact.source, counter) for fact in FACTS for counter in fact.counters]
+    assert len(named) == len(set(named))
+    for fact in FACTS:
+        for text in (fact.file, fact.field, fact.unit, fact.since, fact.caveat, fact.check):
+            assert text.strip(), f"{fact.source} leaves something out"
+
+
+@pytest.fixture(params=FAMILIES, ids=lambda module: module.__name__.rpartition(".")[2])
 def finder(request):
     return request.param.find
 
 
 def test_it_finds_a_source_or_says_why_not(finder, target):
-    found = finder(target)
-    assert found
-    for one in found:
+    for one in finder(target):
         if isinstance(one, Unavailable):
             assert one.source
             assert len(one.reason.split()) >= 3, "a reason is a sentence"
@@ -71,6 +85,8 @@ def test_readings_carry_layer_scope_and_named_units(finder, target):
             assert isinstance(reading.layer, Layer)
             assert isinstance(reading.scope, Scope)
             assert reading.instance
+            told = {c for fact in FACTS if fact.source == reading.source for c in fact.counters}
+            assert told >= set(reading.counters) | set(reading.gauges), reading.source
             for name, value in reading.counters.items():
                 assert name.endswith("_total")
                 assert any(unit in name for unit in UNITS), f"{name} names no unit"
