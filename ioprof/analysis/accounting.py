@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
-from ioprof.analysis.counters import CounterLog, Growth, total
+from ioprof.analysis.counters import CounterLog, Growth
+from ioprof.analysis.storage import StorageCounters, delivered
+from ioprof.record.headline import Candidate
 from ioprof.record.store import NodeRecord
 from ioprof.units import format_bytes, format_percent
 
@@ -26,23 +26,25 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True):
     storage_reads: float | None
     storage_read_time_s: float | None
     """Summed over all reads."""
-    storage_source: str | None
+    storage_counter: Candidate | None
     """Which counter, at which layer; None when there is none."""
-    storage_scope: str | None
     block_read_bytes: float | None
-    """What the block layer fetched for the process tree: others' reads are not in it."""
+    """What the block layer fetched for the process tree: others' reads are not in it. None where
+    it does not see reads of this mount."""
     cache_served: float | None
     """1 − storage ÷ requested."""
     why: str
     reasons: dict[str, str] = {}
 
+    @property
+    def storage_source(self) -> str | None:
+        """The counter's name with its layer, as printed."""
+        return self.storage_counter.name if self.storage_counter else None
 
-class _Storage(msgspec.Struct, frozen=True, kw_only=True):
-    bytes: Growth
-    reads: Growth
-    read_time_s: Growth
-    source: str | None
-    scope: str | None
+    @property
+    def storage_scope(self) -> str | None:
+        """Whose reads the storage bytes include: "process", "mount", "device", "host"."""
+        return self.storage_counter.scope.value if self.storage_counter else None
 
 
 def account(
@@ -50,7 +52,7 @@ def account(
     *,
     start_s: float,
     end_s: float,
-    top_devices: tuple[str, ...],
+    storage: StorageCounters,
     consumed_bytes: float | None = None,
     whole: bool = True,
     log: CounterLog | None = None,
@@ -60,86 +62,51 @@ def account(
     Requested bytes are None when system calls cannot have seen all reads: they cover less than
     `consumed_bytes` or, where that is not known, less than the block layer fetched.
 
-    `top_devices` are the devices that the dataset's mount is on. Without any, the block layer's
-    own account of the process tree is taken, and where that stays at zero (FUSE, network
-    filesystems), nothing: what the processes asked for is not what storage delivered.
+    `storage` are the counters that may say what storage delivered. Where there is none, that is
+    None: what the processes asked for is not what storage delivered.
     """
     log = log or CounterLog(node)
-
-    def growth(source: str, instance: str, name: str) -> Growth:
-        return log.growth(source, instance, name, start_s=start_s, end_s=end_s, whole=whole)
-
-    requested = growth("process.io", "tree", "requested_bytes_total")
-    block = growth("process.block", "tree", "read_bytes_total")
-    storage = _storage(growth, top_devices, block=block, log=log)
+    requested, block = (
+        log.growth(source, "tree", name, start_s=start_s, end_s=end_s, whole=whole)
+        for source, name in (
+            ("process.io", "requested_bytes_total"),
+            ("process.block", "read_bytes_total"),
+        )
+    )
+    if not storage.block_sees:
+        block = Growth(value=None, reason="the block layer saw nothing of a known read here")
+    found = delivered(log, storage, start_s=start_s, end_s=end_s, whole=whole)
     reasons: dict[str, str] = {
-        name: found.reason
-        for name, found in (
+        name: grown.reason
+        for name, grown in (
             ("requested_bytes", requested),
-            ("storage_read_bytes", storage.bytes),
-            ("storage_reads", storage.reads),
-            ("storage_read_time_s", storage.read_time_s),
+            ("storage_read_bytes", found.bytes),
+            ("storage_reads", found.reads),
+            ("storage_read_time_s", found.read_time_s),
             ("block_read_bytes", block),
         )
-        if found.reason is not None
+        if grown.reason is not None
     }
     asked = requested.value
     if asked is not None and not _covers(asked, consumed=consumed_bytes, fetched=block.value):
         reasons["requested_bytes"] = f"system calls show only {format_bytes(asked)}: {UNSEEN}"
         asked = None
-    served = _cache_served(asked, storage.bytes.value)
+    served = _cache_served(asked, found.bytes.value)
     if served is None:
         reasons["cache_served"] = reasons.get("requested_bytes") or reasons.get(
             "storage_read_bytes", "nothing was requested"
         )
     return Accounting(
         requested_bytes=asked,
-        storage_read_bytes=storage.bytes.value,
-        storage_reads=storage.reads.value,
-        storage_read_time_s=storage.read_time_s.value,
-        storage_source=storage.source,
-        storage_scope=storage.scope,
+        storage_read_bytes=found.bytes.value,
+        storage_reads=found.reads.value,
+        storage_read_time_s=found.read_time_s.value,
+        storage_counter=found.counter,
         block_read_bytes=block.value,
         cache_served=served,
-        why=_sentence(asked, storage.bytes.value, served),
+        why=_sentence(asked, found.bytes.value, served),
         reasons=reasons,
     )
-
-
-def _storage(
-    growth: Callable[[str, str, str], Growth],
-    top_devices: tuple[str, ...],
-    *,
-    block: Growth,
-    log: CounterLog,
-) -> _Storage:
-    reason = log.why_missing("block.diskstats")
-    if top_devices:
-
-        def over(name: str) -> Growth:
-            return total([growth("block.diskstats", device, name) for device in top_devices])
-
-        delivered = over("read_bytes_total")
-        if delivered.value is not None:
-            return _Storage(
-                bytes=delivered,
-                reads=over("read_operations_total"),
-                read_time_s=over("read_time_seconds_total"),
-                source=f"block.diskstats {' + '.join(top_devices)} (wire, whole device)",
-                scope="device",
-            )
-        reason = delivered.reason or reason
-    if block.value is not None and block.value > 0:
-        missing = Growth(value=None, reason="the process tree's block reads are bytes alone")
-        return _Storage(
-            bytes=block,
-            reads=missing,
-            read_time_s=missing,
-            source="process.block (client, this process tree)",
-            scope="process",
-        )
-    none = Growth(value=None, reason=reason)
-    return _Storage(bytes=none, reads=none, read_time_s=none, source=None, scope=None)
 
 
 def _covers(requested: float, *, consumed: float | None, fetched: float | None) -> bool:

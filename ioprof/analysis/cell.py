@@ -12,6 +12,7 @@ from ioprof.analysis.estimate import estimate
 from ioprof.analysis.observation import Observation
 from ioprof.analysis.rates import Rates, rates
 from ioprof.analysis.reconciliation import reconcile
+from ioprof.analysis.storage import storage_counters
 from ioprof.record.dataset import Quarantined
 from ioprof.record.step import Event
 from ioprof.record.study import Residency, Study
@@ -44,8 +45,9 @@ def cell_summary(
 ) -> CellSummary:
     """Everything the report says about one cell."""
     plan = seen.plan
-    bytes_ = reconcile(seen, top_devices=study.top_devices)
-    measured = rates(seen, top_devices=study.top_devices, reconciliation=bytes_)
+    storage = storage_counters(study)
+    bytes_ = reconcile(seen, storage=storage)
+    measured = rates(seen, storage=storage, reconciliation=bytes_)
     stalls = _stalls(seen, references)
     times, time_reasons = _times(seen)
     served, amplification, ratio_reasons = _ratios(plan.role, bytes_)

@@ -11,8 +11,11 @@ from ioprof.record.store import NodeRecord
 
 Floats = npt.NDArray[np.float64]
 
+AGE = "age_seconds"
+"""Gauge of the sources that know since when they count."""
 _LATE_INTERVALS = 12
 """A series that is silent for so many intervals at an edge was not there."""
+_LATE_LOOKS = 3
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,24 +74,42 @@ class CounterLog:
         happened in the span is missed; else interpolated between looks, for rates.
         """
         series = next((s for s in self.instances(source) if s.instance == instance), None)
-        if series is None or name not in series.counters:
+        if series is None:
             return Growth(value=None, reason=self.why_missing(source))
+        if name not in series.counters:
+            return Growth(value=None, reason=f"{source} does not count {_words(name)}")
         times, values = self.counter(series, name)
         known = ~np.isnan(values)
         if not known.any():
             return Growth(value=None, reason=f"this kernel does not keep {name} for {instance}")
         times, values = times[known], values[known]
-        slack_s = _LATE_INTERVALS * self._interval_s
+        # What is read in a thread of its own comes at its own pace.
+        pace_s = float(np.median(np.diff(times))) if len(times) > 1 else 0.0
+        slack_s = max(_LATE_INTERVALS * self._interval_s, _LATE_LOOKS * pace_s)
         if times[0] > start_s + slack_s or times[-1] < end_s - slack_s:
             return Growth(value=None, reason=f"{instance} was not seen for the whole window")
         first = max(0, int(np.searchsorted(times, start_s, side="right")) - 1)
         last = min(len(times) - 1, int(np.searchsorted(times, end_s, side="left")))
-        if np.any(np.diff(values[first : last + 1]) < 0):
+        fell = np.any(np.diff(values[first : last + 1]) < 0)
+        if fell or self._restarted(series, times[first], times[last]):
             return Growth(value=None, reason=f"{name} of {instance} was reset during the window")
         if whole:
             return Growth(value=float(values[last] - values[first]))
         at_start, at_end = np.interp([start_s, end_s], times, values)
         return Growth(value=float(at_end - at_start))
+
+    def _restarted(self, series: Series, start_s: float, end_s: float) -> bool:
+        """Whether the counters began anew: by their age, where the source tells it. A mount that
+        was made again may have counted past its old value before anybody looked."""
+        if AGE not in series.gauges:
+            return False
+        times, ages = self.gauge(series, AGE)
+        inside = ages[(times >= start_s) & (times <= end_s)]
+        return bool(np.any(np.diff(inside[~np.isnan(inside)]) < 0))
+
+
+def _words(name: str) -> str:
+    return name.removesuffix("_total").replace("_", " ")
 
 
 def _floats(values: tuple[float | None, ...]) -> tuple[float, ...]:

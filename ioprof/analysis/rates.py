@@ -9,6 +9,8 @@ from ioprof.analysis import gpus
 from ioprof.analysis.accounting import UNSEEN, account
 from ioprof.analysis.counters import CounterLog, Growth
 from ioprof.analysis.observation import Observation
+from ioprof.analysis.storage import StorageCounters, series_over
+from ioprof.record.headline import Candidate
 from ioprof.record.summary import Reconciliation, Window
 
 PEAK_WINDOWS = 10
@@ -44,7 +46,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rates(
-    seen: Observation, *, top_devices: tuple[str, ...], reconciliation: Reconciliation | None
+    seen: Observation, *, storage: StorageCounters, reconciliation: Reconciliation | None
 ) -> Rates:
     """All rates of a cell. Empty, with the reason, for a cell without steps or without counters."""
     if seen.stepping is None or seen.node is None or seen.log is None:
@@ -57,7 +59,7 @@ def rates(
         seen.node,
         start_s=window.start_s,
         end_s=window.end_s,
-        top_devices=top_devices,
+        storage=storage,
         consumed_bytes=0.0 if covered else None,
         whole=False,
         log=seen.log,
@@ -76,11 +78,11 @@ def rates(
     no_reads = "no read reached storage in the window"
     if found.storage_reads == 0:
         reasons |= {"read_request_bytes": no_reads, "read_latency_s": no_reads}
-    peak = _peak(seen.log, window, top_devices) if found.storage_scope == "device" else None
+    peak = _peak(seen.log, window, found.storage_counter)
     if peak is None:
         reasons["peak_storage_read_bytes_per_s"] = (
             f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "
-            "device counter"
+            "storage counter"
         )
     host, host_reasons = _host(seen.log, window, ranks=len(seen.ranks))
     seconds = window.seconds
@@ -102,18 +104,14 @@ def _per(value: float | None, by: float | None) -> float | None:
     return None if value is None or not by else value / by
 
 
-def _peak(log: CounterLog, window: Window, top_devices: tuple[str, ...]) -> float | None:
+def _peak(log: CounterLog, window: Window, counter: Candidate | None) -> float | None:
     edges = np.arange(window.start_s, window.end_s, 1.0)
     # With pauses between epochs a second is not a second of stepping.
     paused = window.end_s - window.start_s - window.seconds > 0.5
     if len(edges) <= PEAK_WINDOWS or paused:
         return None
-    sums = np.zeros(len(edges) - 1)
-    series = [s for s in log.instances("block.diskstats") if s.instance in top_devices]
-    for one in series:
-        times, values = log.counter(one, "read_bytes_total")
-        sums += np.diff(np.interp(edges, times, values))
-    if not series or bool(np.any(sums < 0)) or bool(np.any(np.isnan(sums))):
+    sums = series_over(log, counter, counter.counter, edges) if counter else None
+    if sums is None or bool(np.any(np.isnan(sums))):
         return None
     return float(np.percentile(sums, 99))
 

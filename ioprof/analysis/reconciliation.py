@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from ioprof.analysis.accounting import Accounting, account
 from ioprof.analysis.observation import Observation
+from ioprof.analysis.storage import StorageCounters
 from ioprof.record.summary import Reconciliation
 from ioprof.units import format_percent
 
 TOLERANCE = 0.05
 
 
-def reconcile(seen: Observation, *, top_devices: tuple[str, ...]) -> Reconciliation | None:
+def reconcile(seen: Observation, *, storage: StorageCounters) -> Reconciliation | None:
     """The bytes of the whole cell, first read to last.
 
     None when it left no counters or marks, or reads nothing of the dataset.
@@ -23,7 +24,7 @@ def reconcile(seen: Observation, *, top_devices: tuple[str, ...]) -> Reconciliat
         seen.node,
         start_s=span[0],
         end_s=span[1],
-        top_devices=top_devices,
+        storage=storage,
         consumed_bytes=consumed,
         log=seen.log,
     )
@@ -83,7 +84,7 @@ def _others_read(found: Accounting, consumed: int | None) -> bool:
     """Whether a device-wide count holds more than what these processes took, beyond 5 % of what
     they consumed. Where the block layer's account of them is missing, nothing can be said."""
     own, delivered = found.block_read_bytes, found.storage_read_bytes
-    if found.storage_scope != "device" or own is None or not delivered or not consumed:
+    if found.storage_scope in (None, "process") or own is None or not delivered or not consumed:
         return False
     return delivered - own > TOLERANCE * max(own, consumed)
 

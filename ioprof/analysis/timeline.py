@@ -9,6 +9,8 @@ import numpy.typing as npt
 from ioprof.analysis import gpus
 from ioprof.analysis.counters import CounterLog, Floats
 from ioprof.analysis.observation import Observation, observe
+from ioprof.analysis.storage import OPERATIONS, counter_seen, series_over, storage_counters
+from ioprof.record.headline import Candidate
 from ioprof.record.step import Step
 from ioprof.record.store import RunDirectory, read_json
 from ioprof.record.study import Study
@@ -57,36 +59,28 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
     told = any(value is not None for value in gpu)
     steps = [step for rank in seen.ranks for step in rank.steps if step.phase == "steady"]
     busy = _share(steps, edges, ranks=len(seen.ranks), what="busy")
-    top = study.top_devices
+    storage = counter_seen(seen.log, storage_counters(study))
     return Timeline(
         cell_id=cell_id,
         bin_s=bin_s,
         t_s=[float(t) for t in edges[:-1] - start_s + bin_s / 2],
-        read_bytes_per_s=_rate(seen.log, top, "read_bytes_total", edges),
-        reads_per_s=_rate(seen.log, top, "read_operations_total", edges),
+        read_bytes_per_s=_rate(seen.log, storage, storage.counter if storage else "", edges),
+        reads_per_s=_rate(seen.log, storage, OPERATIONS, edges),
         accelerator_busy=gpu if told else busy,
         accelerator_busy_source="NVML" if told else "step marks",
         data_wait=_share(steps, edges, ranks=len(seen.ranks), what="wait"),
         window=(seen.stepping.window.start_s - start_s, seen.stepping.window.end_s - start_s),
         epochs=_epochs(seen, start_s),
-        read_source=f"block.diskstats {' + '.join(top)} (wire)" if top else None,
+        read_source=storage.name if storage else None,
     )
 
 
 def _rate(
-    log: CounterLog, top_devices: tuple[str, ...], name: str, edges: Floats
+    log: CounterLog, counter: Candidate | None, name: str, edges: Floats
 ) -> list[float | None]:
-    """Sum over the top devices; a bin in which a counter fell, or that was not seen, is a gap."""
-    total = np.zeros(len(edges) - 1)
-    series = [s for s in log.instances("block.diskstats") if s.instance in top_devices]
-    for one in series:
-        times, values = log.counter(one, name)
-        at_edges = np.interp(edges, times, values, left=np.nan, right=np.nan)
-        total += np.diff(at_edges) / np.diff(edges)
-    if not series or len(series) < len(top_devices):  # a sum of some is none of all
-        total[:] = np.nan
-    total[total < 0] = np.nan
-    return _listed(total)
+    """Sum over the counter's parts; a bin in which one fell, or was not seen, is a gap."""
+    grown = series_over(log, counter, name, edges)
+    return [None] * (len(edges) - 1) if grown is None else _listed(grown / np.diff(edges))
 
 
 def _share(steps: list[Step], edges: Floats, *, ranks: int, what: str) -> list[float | None]:

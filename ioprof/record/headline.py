@@ -12,9 +12,9 @@ import msgspec
 
 from ioprof.record.reading import Layer, Scope
 
-Access = Literal["read", "mmap", "direct", "warm"]
-"""How the known amount was read: `read()` of evicted files, the same through `mmap`, with
-`O_DIRECT`, and `read()` again of what the page cache then holds."""
+Access = Literal["read", "warm", "mmap", "direct"]
+"""How the known amount was read: `read()` of evicted files, `read()` again of what the page cache
+then holds, through `mmap` of evicted files, and with `O_DIRECT`."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +23,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     access: Access
     read_bytes: int
     """What the reader got; 0 where this access is not possible here, and then `reason` says why."""
+    page_bytes: int
+    """The same in whole pages, which is what storage delivers."""
     seconds: float
+    resident_fraction: float | None = None
+    """Share of the files that was in the page cache when the reading began, as observed."""
     reason: str | None = None
 
 
@@ -47,12 +51,13 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """As printed: "nfs.wire /mnt/a (wire, mount)"."""
-        shown = " + ".join(self.instances[:4])
+        instances = [one for one in self.instances if one != "tree"]
+        shown = " + ".join(instances[:4])
         if len(self.instances) > 4:
             shown += f" and {len(self.instances) - 4} more"
         whose = {"process": "this process tree", "device": "whole device", "host": "whole node"}
         scope = whose.get(self.scope.value, f"whole {self.scope.value}")
-        return f"{self.source} {shown} ({self.layer.value}, {scope})"
+        return " ".join([self.source, *filter(None, [shown]), f"({self.layer.value}, {scope})"])
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):

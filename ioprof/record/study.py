@@ -13,6 +13,7 @@ import msgspec
 from ioprof.errors import UsageError
 from ioprof.record.dataset import Dataset, Mount
 from ioprof.record.header import Host
+from ioprof.record.headline import Calibration
 
 CacheState = Literal["cold", "warm", "as-found"]
 CellRole = Literal["synthetic", "cold", "warm", "as-found", "prep", "fetch"]
@@ -145,3 +146,6 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[CellPlan, ...]
     unavailable: dict[str, str] = {}
     """Counter source → why it cannot be read here."""
+    calibration: Calibration | None = None
+    """What each counter saw of a known amount; None in runs of before calibrating, and where no
+    file could be read."""

@@ -14,6 +14,7 @@ import pytest
 
 from ioprof import cachestate
 from ioprof.analysis.accounting import Accounting, account
+from ioprof.analysis.storage import uncalibrated
 from ioprof.dataset.listing import FileList
 from ioprof.record.store import read_node
 from ioprof.recorder import RecordSpec, record
@@ -99,7 +100,7 @@ def _recorded_once(folder: Path, mode: str, cell: Path) -> Accounting:
         read_node(cell / "node-0.jsonl"),
         start_s=result.started_s,
         end_s=result.ended_s,
-        top_devices=find_stack(find_mount(folder)).top,
+        storage=uncalibrated(find_stack(find_mount(folder)).top),
     )
 
 

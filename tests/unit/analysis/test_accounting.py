@@ -1,6 +1,7 @@
 import pytest
 
 from ioprof.analysis.accounting import Accounting, account
+from ioprof.analysis.storage import uncalibrated
 from ioprof.record.store import NodeRecord
 from tests.unit.analysis.records import GONE, Column, table
 
@@ -13,7 +14,12 @@ VDB = ("block.diskstats", "vdb")
 
 def of(node: NodeRecord, *, top=("vda",), whole=True, consumed=None) -> Accounting:
     return account(
-        node, start_s=1.0, end_s=3.0, top_devices=top, whole=whole, consumed_bytes=consumed
+        node,
+        start_s=1.0,
+        end_s=3.0,
+        storage=uncalibrated(top),
+        whole=whole,
+        consumed_bytes=consumed,
     )
 
 
@@ -201,7 +207,7 @@ def test_a_top_device_that_is_lost_leaves_no_sum_of_the_others():
     lost: dict[str, Column] = {name: [0.0, *[GONE] * 29] for name in delivered(0)}
     kept: dict[str, Column] = {name: [v * 1.0 for v in range(30)] for name in delivered(0)}
     record = table({VDA: kept, VDB: lost}, times=[float(i) for i in range(30)])
-    found = account(record, start_s=0.0, end_s=29.0, top_devices=("vda", "vdb"))
+    found = account(record, start_s=0.0, end_s=29.0, storage=uncalibrated(("vda", "vdb")))
     assert found.storage_read_bytes is None
     assert found.reasons["storage_read_bytes"] == "vdb was not seen for the whole window"
 
@@ -214,9 +220,9 @@ def test_a_reset_device_counter_is_named_as_the_reason():
 
 def test_a_window_is_interpolated_and_a_whole_span_is_not():
     columns = {IO: asked(0, 0, 100, 200, 300)}
-    halves = account(node(columns), start_s=1.5, end_s=2.5, top_devices=(), whole=False)
+    halves = account(node(columns), start_s=1.5, end_s=2.5, storage=uncalibrated(()), whole=False)
     assert halves.requested_bytes == 100 * MB  # 50 at 1.5 s, 150 at 2.5 s
-    around = account(node(columns), start_s=1.5, end_s=2.5, top_devices=(), whole=True)
+    around = account(node(columns), start_s=1.5, end_s=2.5, storage=uncalibrated(()), whole=True)
     assert around.requested_bytes == 200 * MB  # 1 s to 3 s
 
 

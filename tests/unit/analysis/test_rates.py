@@ -3,6 +3,7 @@ import pytest
 
 from ioprof.analysis.rates import Rates, rates
 from ioprof.analysis.reconciliation import reconcile
+from ioprof.analysis.storage import uncalibrated
 from tests.unit.analysis.records import GONE, Column, rank, table
 from tests.unit.analysis.runs import Cell, counted, observed, plan
 
@@ -13,7 +14,9 @@ STEPS = rank([0.5] * 40)
 def of(*, ranks=(STEPS,), node=None, role="cold", top=("vda",)) -> Rates:
     cell = Cell(plan=plan(role), node=node or counted(ranks), ranks=tuple(ranks))
     seen = observed(cell)
-    return rates(seen, top_devices=top, reconciliation=reconcile(seen, top_devices=top))
+    return rates(
+        seen, storage=uncalibrated(top), reconciliation=reconcile(seen, storage=uncalibrated(top))
+    )
 
 
 def test_bandwidths_are_bytes_per_second_of_stepping_time():
@@ -132,7 +135,7 @@ def test_mapped_reads_have_no_requested_bandwidth():
 def test_without_steps_or_counters_all_is_missing_with_a_reason(missing):
     whole = Cell(plan=plan("cold"), node=counted(STEPS), ranks=(STEPS,))
     broken = msgspec.structs.replace(whole, **{missing: () if missing == "ranks" else None})
-    found = rates(observed(broken), top_devices=("vda",), reconciliation=None)
+    found = rates(observed(broken), storage=uncalibrated(("vda",)), reconciliation=None)
     for name in Rates.__struct_fields__:
         if name != "reasons":
             assert getattr(found, name) is None

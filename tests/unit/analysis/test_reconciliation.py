@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from ioprof.analysis.reconciliation import reconcile
+from ioprof.analysis.storage import uncalibrated
 from ioprof.record.summary import Reconciliation
 from tests.unit.analysis.records import rank, table
 from tests.unit.analysis.runs import Cell, counted, observed, plan
@@ -12,7 +13,7 @@ CONSUMED = 12 * 50 * 100_000  # 60 MB
 
 def of(role="cold", *, ranks=(STEPS,), node=None, top=("vda",)) -> Reconciliation:
     cell = Cell(plan=plan(role), node=node or counted(ranks), ranks=tuple(ranks))
-    found = reconcile(observed(cell), top_devices=top)
+    found = reconcile(observed(cell), storage=uncalibrated(top))
     assert found is not None
     return found
 
@@ -130,7 +131,7 @@ def test_there_is_nothing_to_reconcile_without_counters_marks_or_dataset():
         msgspec.structs.replace(whole, ranks=()),
         msgspec.structs.replace(whole, plan=plan("synthetic")),
     ):
-        assert reconcile(observed(broken), top_devices=("vda",)) is None
+        assert reconcile(observed(broken), storage=uncalibrated(("vda",))) is None
 
 
 def test_reads_of_other_programs_on_the_device_are_told_apart():

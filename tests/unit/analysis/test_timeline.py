@@ -41,7 +41,7 @@ def test_storage_is_told_as_a_rate(tmp_path):
     found = of(tmp_path)
     assert found.read_bytes_per_s == pytest.approx([12.5e6] * 40)
     assert found.reads_per_s == pytest.approx([250.0] * 40)  # reads of 50 kB
-    assert found.read_source == "block.diskstats vda (wire)"
+    assert found.read_source == "block.diskstats vda (wire, whole device)"
 
 
 def test_waiting_and_working_take_turns_by_the_step_marks(tmp_path):
