@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ioprof.sources import block, cpu, network, nvml, pressure, process, vmstat
+from ioprof.sources import (
+    block,
+    cpu,
+    network,
+    nvml,
+    pressure,
+    process,
+    vmstat,
+    xfs,
+    zfs,
+)
 from ioprof.sources.source import Fact, Found, Roots, Target
 
 
@@ -28,6 +38,8 @@ FAMILIES: tuple[Family, ...] = (
     cpu,
     pressure,
     network,
+    xfs,
+    zfs,
     nvml,
 )
 """In the order in which a tick reads them: storage first."""

@@ -3,6 +3,7 @@ makes of it."""
 
 import random
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -71,7 +72,7 @@ def survives(
     samples: Iterable[bytes],
     *,
     errors: tuple[type[Exception], ...] = (),
-    keys: Callable[[object], Collection[str]] | None = None,
+    keys: Callable[[Any], Collection[str]] | None = None,
     allowed: Collection[str] = (),
 ) -> None:
     """Feed `parse` 10,000 mutants of the samples.
