@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ioprof.sources import (
     block,
+    cgroup,
     cpu,
     network,
     nvml,
@@ -40,6 +41,7 @@ FAMILIES: tuple[Family, ...] = (
     network,
     xfs,
     zfs,
+    cgroup,
     nvml,
 )
 """In the order in which a tick reads them: storage first."""
