@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ioprof.sources import (
     block,
+    ceph,
     cgroup,
     cpu,
     network,
@@ -41,6 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     network,
     xfs,
     zfs,
+    ceph,
     cgroup,
     nvml,
 )
