@@ -32,7 +32,72 @@ _IN_FLIGHT = 8
 _OLD_PARTITION_COLUMNS = 4
 _NO_QUEUE_IS_SO_LONG = 2**31
 
-FACTS: tuple[Fact, ...] = ()
+_FILE = "/proc/diskstats"
+_SINCE = "Linux 2.6; for partitions Linux 2.6.25"
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        source="block.diskstats",
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counters=("read_bytes_total", "write_bytes_total"),
+        file=_FILE,
+        field="columns 6 (read) and 10 (written) of the device's line",
+        unit="sectors of 512 bytes, whatever the device's own block size",
+        since=_SINCE,
+        caveat="whole device, other readers too; what a device is stacked on counts the same bytes "
+        "again; nothing of user-space NVMe",
+        check="awk '{printf \"%s %.0f %.0f\\n\", $3, $6*512, $10*512}' /proc/diskstats",
+    ),
+    Fact(
+        source="block.diskstats",
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counters=("read_operations_total", "write_operations_total", "read_merges_total"),
+        file=_FILE,
+        field="columns 4 (reads), 8 (writes) and 5 (reads merged into others)",
+        unit="requests",
+        since=_SINCE,
+        caveat="requests completed after merging: not the calls that asked for them",
+        check="awk '{print $3, $4, $8, $5}' /proc/diskstats",
+    ),
+    Fact(
+        source="block.diskstats",
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counters=("read_time_seconds_total", "weighted_time_seconds_total"),
+        file=_FILE,
+        field="columns 7 (reads) and 14 (all requests), summed over requests",
+        unit="milliseconds, 32 bits",
+        since=_SINCE,
+        caveat="wraps after 49.7 days of request time; read time over reads is a mean, queueing "
+        "included",
+        check="awk '{print $3, $7/1000, $14/1000}' /proc/diskstats",
+    ),
+    Fact(
+        source="block.diskstats",
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counters=("busy_seconds_total",),
+        file=_FILE,
+        field="column 13",
+        unit="milliseconds, 32 bits",
+        since="Linux 2.6; from Linux 5.0 counted by the timer tick",
+        caveat="time with any request under way: no saturation on devices that serve many at once",
+        check="awk '{print $3, $13/1000}' /proc/diskstats",
+    ),
+    Fact(
+        source="block.diskstats",
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counters=("in_flight",),
+        file=_FILE,
+        field="column 12",
+        unit="requests under way at that instant",
+        since=_SINCE,
+        caveat="some drivers leave negative values: those are left out",
+        check="awk '{print $3, $12}' /proc/diskstats",
+    ),
+)
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

@@ -11,7 +11,22 @@ from ioprof.sources.source import Fact, Found, Roots, Target
 
 _Ticks = tuple[int, int, int]
 
-FACTS: tuple[Fact, ...] = ()
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        source="cpu",
+        layer=Layer.HOST,
+        scope=Scope.HOST,
+        counters=("busy_seconds_total", "iowait_seconds_total", "total_seconds_total"),
+        file="/proc/stat",
+        field="lines cpuN: user+nice+system+irq+softirq+steal; iowait; both with idle",
+        unit="clock ticks, 100 a second",
+        since="Linux 2.6; steal from 2.6.11",
+        caveat="only the CPUs that the command may use, with everything that runs on them; iowait "
+        "is idle time and no measure of storage",
+        check="awk -v t=$(getconf CLK_TCK) "
+        "'/^cpu[0-9]/ {b+=$2+$3+$4+$7+$8+$9; w+=$6} END {print b/t, w/t}' /proc/stat",
+    ),
+)
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

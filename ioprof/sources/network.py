@@ -12,7 +12,21 @@ _NOTE = "all traffic of the interface, whatever it was for; RDMA is not in it"
 _LOOPBACK_NOTE = "loopback: never leaves the host"
 _RECEIVE_COLUMN, _TRANSMIT_COLUMN = 0, 8
 
-FACTS: tuple[Fact, ...] = ()
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        source="net",
+        layer=Layer.LINK,
+        scope=Scope.HOST,
+        counters=("receive_bytes_total", "transmit_bytes_total"),
+        file="/proc/net/dev",
+        field="numbers 1 (received) and 9 (sent) after the interface's name",
+        unit="bytes, 64 bits",
+        since="any Linux; 64 bits on 32-bit machines from 2.6.36",
+        caveat="all traffic of this network namespace; RDMA and DPDK never show; a bond counts its "
+        "members' bytes again",
+        check='awk \'NR>2 {sub(":", " "); print $1, $2, $10}\' /proc/net/dev',
+    ),
+)
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

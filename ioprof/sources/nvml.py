@@ -114,7 +114,46 @@ class _Lost(Exception):
     """The GPU fell off the bus or needs a reset: nothing can be read of it."""
 
 
-FACTS: tuple[Fact, ...] = ()
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        source="nvml",
+        layer=Layer.HOST,
+        scope=Scope.DEVICE,
+        counters=("gpu_kernel_busy", "memory_busy"),
+        file="NVML: nvmlDeviceGetSamples, else nvmlDeviceGetUtilizationRates",
+        field="GPU and memory utilisation samples",
+        unit="per cent of the driver's sample period, 1/6 s to 1 s",
+        since="any driver; not with MIG",
+        caveat="time with any kernel running: 1 says nothing of how well the GPU was used",
+        check="nvidia-smi --query-gpu=index,utilization.gpu,utilization.memory --format=csv",
+    ),
+    Fact(
+        source="nvml",
+        layer=Layer.HOST,
+        scope=Scope.DEVICE,
+        counters=("memory_used_bytes", "power_watts"),
+        file="NVML: nvmlDeviceGetMemoryInfo, nvmlDeviceGetPowerUsage",
+        field="used; the board's power",
+        unit="bytes; milliwatts",
+        since="any driver; each missing on some vGPU, WSL and unified-memory parts",
+        caveat="whole GPU, other jobs too; power is a mean over the last second on recent GPUs",
+        check="nvidia-smi --query-gpu=index,memory.used,power.draw --format=csv",
+    ),
+    Fact(
+        source="nvml",
+        layer=Layer.HOST,
+        scope=Scope.DEVICE,
+        counters=("pcie_receive_bytes_total", "pcie_transmit_bytes_total"),
+        file="NVML: nvmlDeviceGetFieldValues",
+        field="fields 198 (to the GPU) and 197 (from it)",
+        unit="bytes, 64 bits",
+        since="drivers newer than 470, where the GPU counts in 64 bits",
+        caveat="everything over PCIe, peers and commands too; 32-bit values would wrap within a "
+        "second and are left out",
+        check="python -c 'from pynvml import *; nvmlInit(); print([f.value.ullVal for f in "
+        "nvmlDeviceGetFieldValues(nvmlDeviceGetHandleByIndex(0), [198, 197])])'",
+    ),
+)
 
 
 def find(target: Target, *, roots: Roots = Roots(), nvml: Nvml | None = None) -> list[Found]:

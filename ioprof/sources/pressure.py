@@ -13,7 +13,21 @@ _RESOURCES = ("io", "cpu", "memory")
 _REMEDY = "boot with psi=1, on a kernel built with CONFIG_PSI (Linux 4.20 or newer)"
 _ABSENT = (errno.ENOENT, errno.EOPNOTSUPP)
 
-FACTS: tuple[Fact, ...] = ()
+FACTS: tuple[Fact, ...] = tuple(
+    Fact(
+        source=f"pressure.{resource}",
+        layer=Layer.STALL,
+        scope=Scope.HOST,
+        counters=("stall_some_seconds_total", "stall_full_seconds_total"),
+        file=f"/proc/pressure/{resource}",
+        field="total= of the lines some and full",
+        unit="microseconds",
+        since="Linux 4.20 with CONFIG_PSI" + "; full from 5.13" * (resource == "cpu"),
+        caveat="every task of the host; absent when the kernel was started without psi=1",
+        check=f"cat /proc/pressure/{resource}",
+    )
+    for resource in _RESOURCES
+)
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

@@ -29,7 +29,48 @@ CLIENT_NOTE = (
     "which submit nothing to it"
 )
 
-FACTS: tuple[Fact, ...] = ()
+_FILE = "/proc/PID/io of every process of the tree"
+_SINCE = "Linux 2.6.20, with CONFIG_TASK_IO_ACCOUNTING"
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        source="process.io",
+        layer=Layer.APP,
+        scope=Scope.PROCESS,
+        counters=("requested_bytes_total", "read_calls_total", "written_bytes_total"),
+        file=_FILE,
+        field="rchar, syscr, wchar",
+        unit="bytes; syscr: calls",
+        since=_SINCE,
+        caveat="page cache hits, pipes and sockets are in it; mmap and io_uring are not; processes "
+        "of other users are refused",
+        check="grep -E '^(rchar|syscr|wchar)' /proc/PID/io",
+    ),
+    Fact(
+        source="process.io",
+        layer=Layer.APP,
+        scope=Scope.PROCESS,
+        counters=("processes", "unreadable_processes"),
+        file=_FILE,
+        field="how many descendants there are, and how many of the tree may not be read",
+        unit="processes",
+        since=_SINCE,
+        caveat="the root is not among the processes; an unreadable one is missing in the sums",
+        check="pgrep -c -P PID",
+    ),
+    Fact(
+        source="process.block",
+        layer=Layer.CLIENT,
+        scope=Scope.PROCESS,
+        counters=("read_bytes_total", "write_bytes_total", "cancelled_write_bytes_total"),
+        file=_FILE,
+        field="read_bytes, write_bytes, cancelled_write_bytes",
+        unit="bytes",
+        since=_SINCE,
+        caveat="0 on FUSE, and on most network filesystems; page cache hits are not in it; reads "
+        "by mmap and io_uring are",
+        check="grep -E '^(read|write|cancelled_write)_bytes' /proc/PID/io",
+    ),
+)
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:

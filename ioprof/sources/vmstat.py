@@ -20,7 +20,34 @@ _FIELDS: dict[str, tuple[bytes, int]] = {
     "refault_file_pages_total": (b"workingset_refault_file", 1),
 }
 
-FACTS: tuple[Fact, ...] = ()
+FACTS: tuple[Fact, ...] = (
+    Fact(
+        source="vmstat",
+        layer=Layer.CACHE,
+        scope=Scope.HOST,
+        counters=("page_in_bytes_total",),
+        file="/proc/vmstat",
+        field="pgpgin",
+        unit="KiB, despite its name",
+        since="Linux 2.6",
+        caveat="whole host; a loop device with direct I/O counts twice; 0 for FUSE and network "
+        "filesystems",
+        check="awk '/^pgpgin / {printf \"%.0f\\n\", $2*1024}' /proc/vmstat",
+    ),
+    Fact(
+        source="vmstat",
+        layer=Layer.CACHE,
+        scope=Scope.HOST,
+        counters=("page_faults_major_total", "refault_file_pages_total"),
+        file="/proc/vmstat",
+        field="pgmajfault, workingset_refault_file",
+        unit="faults; pages",
+        since="Linux 2.6; refaults of files apart from Linux 5.9",
+        caveat="whole host; a fault is not a page: read-ahead brings many pages with one fault, or "
+        "none",
+        check="grep -E '^(pgmajfault|workingset_refault_file) ' /proc/vmstat",
+    ),
+)
 
 
 def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
