@@ -7,6 +7,7 @@ from typing import Protocol
 from ioprof.sources import (
     block,
     ceph,
+    cephfuse,
     cgroup,
     cpu,
     network,
@@ -43,6 +44,7 @@ FAMILIES: tuple[Family, ...] = (
     xfs,
     zfs,
     ceph,
+    cephfuse,
     cgroup,
     nvml,
 )
