@@ -10,6 +10,7 @@ from ioprof.sources import (
     cephfuse,
     cgroup,
     cpu,
+    infiniband,
     network,
     nvml,
     pressure,
@@ -46,6 +47,7 @@ FAMILIES: tuple[Family, ...] = (
     ceph,
     cephfuse,
     cgroup,
+    infiniband,
     nvml,
 )
 """In the order in which a tick reads them: storage first."""
