@@ -10,6 +10,7 @@ from ioprof.sources import (
     cephfuse,
     cgroup,
     cpu,
+    gds,
     infiniband,
     juicefs,
     moosefs,
@@ -52,6 +53,7 @@ FAMILIES: tuple[Family, ...] = (
     moosefs,
     cgroup,
     infiniband,
+    gds,
     nvml,
 )
 """In the order in which a tick reads them: storage first."""
