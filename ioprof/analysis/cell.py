@@ -56,7 +56,6 @@ def cell_summary(
         **stalls.reasons,
         **ratio_reasons,
         **time_reasons,
-        "metadata_ops_per_s": f"{study.mount.filesystem} does not count metadata operations",
     }
     summary = CellSummary(
         id=plan.id,
@@ -71,7 +70,6 @@ def cell_summary(
         accelerator=plan.accelerator,
         engine=plan.engine,
         window=seen.stepping.window if seen.stepping else None,
-        metadata_ops_per_s=None,
         cache_served=served,
         read_amplification=amplification,
         sampler=_sampler(seen),

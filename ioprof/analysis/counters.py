@@ -47,6 +47,10 @@ class CounterLog:
         found = (s for s in self._series.values() if s.source == source and s.id in self._times)
         return tuple(sorted(found, key=lambda series: series.id))
 
+    def every(self) -> tuple[Series, ...]:
+        """All series that were seen, in the order of their declaration."""
+        return tuple(series for series in self._series.values() if series.id in self._times)
+
     def why_missing(self, source: str) -> str:
         """Why nothing of a source was recorded."""
         exact = self._reasons.get(source)

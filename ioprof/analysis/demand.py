@@ -78,10 +78,10 @@ def _demand(
     at_au: float,
     emulated: bool,
 ) -> Demand:
-    reasons = {
-        "required_metadata_ops_per_s": _NO_METADATA,
-        "required_write_bytes_per_s": "this phase only reads",
-    }
+    reasons = {"required_write_bytes_per_s": "this phase only reads"}
+    each = _metadata_per_sample(cold)
+    if each is None:
+        reasons["required_metadata_ops_per_s"] = _NO_METADATA
     measured = amplification(cold)
     if measured is None:
         reasons["required_read_bytes_per_s"] = (
@@ -116,11 +116,21 @@ def _demand(
         ),
         peak_read_bytes_per_s=None if peak is None else required * peak,
         required_reads_per_s=required / median(sizes) if sizes else None,
-        required_metadata_ops_per_s=None,
+        required_metadata_ops_per_s=None if each is None else at_au * compute.median * each,
         required_write_bytes_per_s=None,
         emulated=emulated,
         reasons=reasons,
     )
+
+
+def _metadata_per_sample(cold: Sequence[CellSummary]) -> float | None:
+    """Median of the metadata operations that a sample costs."""
+    known = [
+        cell.metadata_ops_per_s / cell.samples_per_s.median
+        for cell in cold
+        if cell.metadata_ops_per_s is not None and cell.samples_per_s and cell.samples_per_s.median
+    ]
+    return median(known) if known else None
 
 
 def _typical(pairs: Sequence[tuple[float | None, float | None]]) -> float | None:

@@ -9,9 +9,10 @@ from ioprof.analysis import gpus
 from ioprof.analysis.accounting import UNSEEN, account
 from ioprof.analysis.counters import CounterLog, Growth
 from ioprof.analysis.observation import Observation
+from ioprof.analysis.requests import metadata_operations, request_sizes
 from ioprof.analysis.storage import StorageCounters, series_over
 from ioprof.record.headline import Candidate
-from ioprof.record.summary import Reconciliation, Window
+from ioprof.record.summary import Reconciliation, RequestSizes, Window
 
 PEAK_WINDOWS = 10
 """So many one-second windows are needed before a 99th percentile is given."""
@@ -38,7 +39,10 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     peak_storage_read_bytes_per_s: float | None = None
     reads_per_s: float | None = None
     read_request_bytes: float | None = None
+    read_request_sizes: RequestSizes | None = None
     read_latency_s: float | None = None
+    metadata_ops_per_s: float | None = None
+    metadata_ops_source: str | None = None
     cpu_busy: float | None = None
     gpu_kernel_busy: float | None = None
     io_pressure: float | None = None
@@ -84,6 +88,13 @@ def rates(
             f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "
             "storage counter"
         )
+    metadata, metadata_source = metadata_operations(seen.log, window)
+    sizes = request_sizes(seen.log, window)
+    if metadata is None:
+        reasons["metadata_ops_per_s"] = "no counter of this mount tells its metadata operations"
+        reasons["metadata_ops_source"] = reasons["metadata_ops_per_s"]
+    if sizes is None:
+        reasons["read_request_sizes"] = "no counter of this mount tells sizes one by one"
     host, host_reasons = _host(seen.log, window, ranks=len(seen.ranks))
     seconds = window.seconds
     return Rates(
@@ -94,6 +105,9 @@ def rates(
         peak_storage_read_bytes_per_s=peak,
         reads_per_s=_per(found.storage_reads, seconds),
         read_request_bytes=_per(found.storage_read_bytes, found.storage_reads),
+        read_request_sizes=sizes,
+        metadata_ops_per_s=_per(metadata, seconds),
+        metadata_ops_source=metadata_source,
         read_latency_s=_per(found.storage_read_time_s, found.storage_reads),
         reasons=reasons | host_reasons,
         **host,

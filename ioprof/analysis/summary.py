@@ -14,6 +14,7 @@ from ioprof.analysis.rates import cpu_busy
 from ioprof.errors import RunFileError
 from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.finding import Finding
+from ioprof.record.headline import Access
 from ioprof.record.store import FORMAT_VERSION, RunDirectory, read_json
 from ioprof.record.study import Study
 from ioprof.record.summary import (
@@ -148,7 +149,9 @@ def _client_findings(bound: Bound, cells: tuple[CellSummary, ...]) -> Iterator[F
 
 
 def _dataset(study: Study, cells: tuple[CellSummary, ...]) -> DatasetSummary:
-    dataset, mount = study.dataset, study.mount
+    dataset, mount, tried = study.dataset, study.mount, study.calibration
+    headline = tried.headline if tried else None
+    access: Access = "mmap" if study.config.mmap else "read"
     sources = [c.storage_read_source for c in cells if c.storage_read_source is not None]
     return DatasetSummary(
         path=dataset.path,
@@ -167,13 +170,18 @@ def _dataset(study: Study, cells: tuple[CellSummary, ...]) -> DatasetSummary:
             devices=study.devices,
             counter_source=sources[0] if sources else None,
             counter_note=_counter_note(study, cells),
+            counter_ratio=headline.ratios.get(access) if headline else None,
+            runner_up=tried.runner_up.name if tried and tried.runner_up else None,
+            blind_spots=tried.blind_spots if tried else (),
         ),
         survey_s=dataset.survey_s,
     )
 
 
 def _counter_note(study: Study, cells: tuple[CellSummary, ...]) -> str | None:
-    """What the headline counter cannot see, or why there is none."""
+    """Why the headline counter was chosen, or why there is none."""
+    if study.calibration is not None:
+        return study.calibration.why
     source = next((c.storage_read_source for c in cells if c.storage_read_source), None)
     if source is None:
         told = (c.reasons.get("storage_read_bytes_per_s") for c in cells if c.window)

@@ -13,7 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Trials:
 
     def __init__(self, paths: list[str], *, limit_bytes: int) -> None:
         self.parts = parts_of(paths, limit_bytes=limit_bytes)
-        self._found_warm = [_resident(path) for path, _, _ in self.parts]
+        self.found_resident = [_resident(path) for path, _, _ in self.parts]
 
     def describe(self) -> dict[str, Any]:
         """How much there is to read."""
@@ -66,7 +66,9 @@ class Trials:
         """Drop the parts' files from the page cache; the share that stays all the same."""
         for path, _, _ in self.parts:
             with _opened(path) as descriptor:
-                os.fdatasync(descriptor)
+                # A filesystem that cannot be written has nothing to sync and says so: squashfs.
+                with suppress(OSError):
+                    os.fdatasync(descriptor)
                 os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         return {"resident": _share([_resident(path) for path, _, _ in self.parts])}
 
@@ -94,10 +96,16 @@ class Trials:
         return pages.reason or "this mount drops a file's pages when it is opened again"
 
     def restore(self) -> dict[str, Any]:
-        """Leave the page cache as it was found: what was not in it is dropped again."""
-        for (path, _, _), before in zip(self.parts, self._found_warm, strict=True):
-            if before is not None and before < _WARM_ABOVE:
-                with _opened(path) as descriptor:
+        """Leave the page cache about as it was found: files that were in it are read again, and
+        others dropped."""
+        for (path, _, _), before in zip(self.parts, self.found_resident, strict=True):
+            if before is None:
+                continue
+            with _opened(path) as descriptor:
+                if before > _WARM_ABOVE:
+                    size = os.fstat(descriptor).st_size
+                    _drain(descriptor, bytearray(_CHUNK_BYTES), 0, size)
+                else:
                     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         return {}
 

@@ -21,7 +21,7 @@ from ioprof.sources.program import abandon
 from ioprof.sources.source import BlockStack, Roots
 
 DEADLINE_S = 5.0
-_LOOKED_AT = 100
+_LOOKED_AT = 400
 _CHILD = (sys.executable, "-c", "from ioprof.cli.dataview import child; child()")
 
 
@@ -31,6 +31,13 @@ class DataView(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Check, ...]
     mount: Mount | None = None
     stack: BlockStack | None = None
+    files: tuple[bytes, ...] = ()
+    """Some files below it that hold something: to try the counters on."""
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files as paths."""
+        return [Path(os.fsdecode(file)) for file in self.files]
 
     @property
     def usable(self) -> bool:
@@ -83,15 +90,17 @@ def _examine(path: Path) -> DataView:
         return DataView(checks=(_check("path", says, "give --data a folder that can be listed"),))
     except MeasureError as error:
         return DataView(checks=(_check("mount", str(error), None),))
+    found = list(islice(_files(path), _LOOKED_AT))
     return DataView(
         checks=(
             Check(area="data", name="path", state="yes", says=f"{shown(path)} answers"),
             Check(area="data", name="mount", state="yes", says=_mount_words(mount)),
             _stack_check(stack),
-            _residency(path),
+            _residency(path, found),
         ),
         mount=mount,
         stack=stack,
+        files=tuple(os.fsencode(file) for file, _ in found),
     )
 
 
@@ -104,11 +113,10 @@ def _stack_check(stack: BlockStack) -> Check:
     return Check(area="data", name="block devices", state="yes", says=says)
 
 
-def _residency(path: Path) -> Check:
+def _residency(path: Path, found: list[tuple[Path, int]]) -> Check:
     from ioprof.cachestate import observe
     from ioprof.dataset.listing import FileList
 
-    found = list(islice(_files(path), _LOOKED_AT))
     if not found:
         return residency_check(Residency(resident_fraction=None, reason="there is no file to ask"))
     files = FileList.of(

@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ioprof.cli import untouched
-from ioprof.errors import EXIT_MEASURED, EXIT_NOT_MEASURED
+from ioprof.errors import EXIT_MEASURED, EXIT_NOT_MEASURED, MeasureError
 
 if TYPE_CHECKING:
+    from ioprof.cli.dataview import DataView
     from ioprof.cli.examination import Check
+    from ioprof.sources.source import Fact
 
 _WIDTH = 80
 _NAME_WIDTH = 18
 _MARGIN = " " * 28
+_FACT = " " * 8 + "· "
+_FACT_MORE = " " * 10
 _MARKS = {"yes": "yes", "no": "NO", "note": "note"}
 _TITLES = {
     "host": "This host",
     "data": "The data path",
+    "trials": "What each counter saw of a known amount read (1.00: all of it)",
     "counters": "Counters",
     "tools": "Programs and packages",
     "accelerators": "Accelerators",
@@ -75,12 +80,28 @@ def examine(data: Path | None) -> tuple[list[Check], int]:
     if view is not None:
         checks += view.checks
         if view.usable:
-            checks.append(look_at.headline_check(view.stack, counters))
+            checks += _calibration(view)
     checks += counters
     checks += look_at.tool_checks()
     checks += look_at.accelerator_checks()
     checks += look_at.limit_checks()
     return checks, EXIT_MEASURED if view is None or view.usable else EXIT_NOT_MEASURED
+
+
+def _calibration(view: DataView) -> list[Check]:
+    """Try the counters on files of the data path; a mount that stops answering is a check, too."""
+    from ioprof.calibration.calibrate import calibrate
+    from ioprof.cli.examination import Check, calibration_checks
+
+    if view.mount is None or view.stack is None:
+        return []
+    if not view.files:
+        says = "no file with anything in it was found, so no counter could be tried"
+        return [Check(area="data", name="storage bytes", state="note", says=says)]
+    try:
+        return list(calibration_checks(calibrate(view.paths, mount=view.mount, stack=view.stack)))
+    except MeasureError as error:
+        return [Check(area="data", name="storage bytes", state="no", says=str(error))]
 
 
 def _without_data(check: Check) -> Check:
@@ -116,13 +137,26 @@ def _lines(check: Check) -> list[str]:
         lines = _wrapped(_printable(check.says), head)
     if check.remedy:
         lines += _wrapped(f"-> {_printable(check.remedy)}", _MARGIN)
+    for fact in check.facts:
+        lines += _fact(fact)
     return lines
 
 
-def _wrapped(text: str, first: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=_MARGIN) or [
-        first.rstrip()
+def _fact(fact: Fact) -> list[str]:
+    """Where counters are from, and how to check them by hand."""
+    names = ", ".join(fact.counters)
+    return [
+        *_wrapped(f"{names}: {fact.file}, {fact.field}, in {fact.unit}; {fact.since}", _FACT),
+        *_wrapped(fact.caveat, _FACT_MORE),
+        *_wrapped(f"$ {fact.check}", _FACT_MORE),
     ]
+
+
+def _wrapped(text: str, first: str) -> list[str]:
+    rest = " " * min(len(first), len(_MARGIN))
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [first.rstrip()]
 
 
 def _printable(text: str) -> str:

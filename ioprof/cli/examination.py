@@ -12,18 +12,21 @@ from typing import Literal
 import msgspec
 
 from ioprof import hostinfo
-from ioprof.record.reading import Layer, Number, Reading, Unavailable
+from ioprof.record.headline import Calibration, Candidate
+from ioprof.record.reading import Number, Reading, Unavailable
 from ioprof.record.study import Residency
 from ioprof.sources import registry
 from ioprof.sources.allowance import memory_limit_bytes
-from ioprof.sources.source import BlockStack, Found, Roots, Target
-from ioprof.units import format_memory, format_rate
+from ioprof.sources.aside import look
+from ioprof.sources.source import Fact, Found, Roots, Target
+from ioprof.units import format_bandwidth, format_memory, format_rate
 
 State = Literal["yes", "no", "note"]
 
 _SMALL_SHM_BYTES = 1 << 30
 _FEW_FILES = 4096
 _SHOWN_INSTANCES = 4
+_SAW_ABOVE = 0.005
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     says: str
     remedy: str | None = None
+    facts: tuple[Fact, ...] = ()
+    """Of a counter source that can be read here: where each counter is and how to check it."""
 
 
 def host_checks(*, roots: Roots = Roots()) -> Iterator[Check]:
@@ -71,9 +76,10 @@ def _counter(found: Found) -> Iterator[Check]:
         yield _silent(found.source, found.reason, found.remedy)
         return
     try:
-        readings = list(found.read())
-    except OSError as error:
-        yield _silent(found.name, f"cannot be read: {error.strerror or error}", None)
+        readings = look(found)
+    except (OSError, ValueError, LookupError) as error:
+        says = getattr(error, "strerror", None) or error
+        yield _silent(found.name, f"cannot be read: {says}", None)
         return
     finally:
         found.close()
@@ -100,32 +106,61 @@ def _readable(source: str, readings: list[Reading]) -> Check:
     says = f"{shown} ({first.layer}, {first.scope})"
     if missing:
         says += f"; not kept here: {', '.join(missing)}"
-    return Check(area="counters", name=source, state="note" if missing else "yes", says=says)
+    return Check(
+        area="counters",
+        name=source,
+        state="note" if missing else "yes",
+        says=says,
+        facts=tuple(fact for fact in registry.FACTS if fact.source == source),
+    )
 
 
-def headline_check(stack: BlockStack | None, counters: Iterable[Check]) -> Check:
-    """Which counter will say what storage delivered."""
-    readable = {check.name for check in counters if check.state != "no"}
-    if stack is not None and stack.top and "block.diskstats" in readable:
-        says = f"block.diskstats {', '.join(stack.top)} ({Layer.WIRE}, whole device)"
-        return Check(area="data", name="storage bytes", state="yes", says=says)
-    why = (stack.reason if stack else None) or "no block device is known under this mount"
-    if "process.block" in readable:
-        return Check(
+def calibration_checks(found: Calibration) -> Iterator[Check]:
+    """Which counter will say what storage delivered, and what every counter saw of a known
+    amount."""
+    if found.headline is not None:
+        says = [found.why, *found.blind_spots]
+        if found.runner_up is not None:
+            says.append(f"Next best: {found.runner_up.name}")
+        text = ". ".join(one.rstrip(".") for one in says)
+        yield Check(area="data", name="storage bytes", state="yes", says=text)
+    else:
+        yield Check(
             area="data",
             name="storage bytes",
-            state="note",
-            says=f"process.block ({Layer.CLIENT}, the recorded processes alone): {why}. It stays "
-            "0 where a network or FUSE filesystem does its own reading; then only process.io "
-            f"({Layer.APP}, what was asked for) is left",
+            state="no",
+            says=found.why,
+            remedy="run as root: more counters can be read then; those below say what they need",
         )
-    return Check(
-        area="data",
-        name="storage bytes",
-        state="no",
-        says=f"no counter here tells what storage delivers: {why}",
-        remedy="run as the user who runs the training, or as root",
-    )
+    for trial in found.trials:
+        if trial.reason:
+            yield Check(area="trials", name=trial.access, state="note", says=trial.reason)
+    blind = [c for c in found.candidates if not _saw_any(c)]
+    for candidate in sorted(filter(_saw_any, found.candidates), key=_saw_most):
+        seen = ", ".join(
+            f"{access} {'–' if ratio is None else f'{ratio:.2f}'}"
+            for access, ratio in candidate.ratios.items()
+        )
+        state: State = "yes" if candidate in (found.headline, found.runner_up) else "note"
+        yield Check(area="trials", name=candidate.source, state=state, says=_saw(candidate, seen))
+
+    if blind:
+        names = ", ".join(c.name.partition(" (")[0] for c in blind)
+        yield Check(area="trials", name="saw nothing", state="note", says=names)
+
+
+def _saw_any(candidate: Candidate) -> bool:
+    return any((ratio or 0.0) > _SAW_ABOVE for ratio in candidate.ratios.values())
+
+
+def _saw(candidate: Candidate, seen: str) -> str:
+    others = candidate.background_bytes_per_s
+    noise = f"; others move it by {format_bandwidth(others)}" if others and others > 1e4 else ""
+    return f"{candidate.name.removeprefix(candidate.source).strip()}: {seen}{noise}"
+
+
+def _saw_most(candidate: Candidate) -> float:
+    return -(candidate.ratios.get("read") or 0.0)
 
 
 def residency_check(found: Residency) -> Check:

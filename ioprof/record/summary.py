@@ -25,7 +25,13 @@ class MountSummary(msgspec.Struct, frozen=True, kw_only=True):
     counter_source: str | None
     """Headline source, for instance "block.diskstats vda (wire)"; None when there is none."""
     counter_note: str | None = None
-    """What that source cannot see, or why it was chosen."""
+    """Why that source was chosen, or why there is none."""
+    counter_ratio: float | None = None
+    """Share of a known amount that it saw; None where no amount was tried."""
+    runner_up: str | None = None
+    """The counter that would have been taken next."""
+    blind_spots: tuple[str, ...] = ()
+    """What the headline source cannot see, and whose reads it includes."""
 
 
 class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +115,19 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
         return self.process_read_bytes if self.others_read else self.storage_read_bytes
 
 
+class RequestSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes of the read requests of a window, as a histogram over powers of two.
+
+    `reads[i]` counts requests of more than `up_to_bytes[i-1]` and at most `up_to_bytes[i]`; what
+    was larger than the last edge is in `larger`.
+    """
+
+    source: str
+    up_to_bytes: tuple[int, ...]
+    reads: tuple[float, ...]
+    larger: float
+
+
 class Training(msgspec.Struct, frozen=True, kw_only=True):
     """Proof that training was real: only for kinds `cpu` and `cuda`."""
 
@@ -153,8 +172,11 @@ class CellSummary(msgspec.Struct, frozen=True, kw_only=True):
     """99th percentile of 1-second windows."""
     reads_per_s: float | None
     read_request_bytes: float | None
+    """The mean: storage bytes ÷ reads."""
+    read_request_sizes: RequestSizes | None
     read_latency_s: float | None
     metadata_ops_per_s: float | None
+    metadata_ops_source: str | None
     cache_served: float | None
     read_amplification: float | None
     io_pressure: float | None

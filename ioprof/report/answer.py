@@ -171,6 +171,18 @@ def synthetic_step_s(summary: Summary, topology: str) -> float | None:
     return statistics.median(known) if known else None
 
 
+def counter(summary: Summary) -> str:
+    """Which counter says what storage delivered, why, and what it cannot see."""
+    mount = summary.dataset.mount
+    told = [mount.counter_source or "none"]
+    if mount.counter_note:
+        told.append(bare(mount.counter_note))
+    told += map(bare, mount.blind_spots)
+    if mount.runner_up:
+        told.append(f"next best: {mount.runner_up}")
+    return "; ".join(told)
+
+
 def sampler_cost(summary: Summary) -> str:
     """What the measurement itself took, over all cells."""
     used = [cell.sampler for cell in summary.cells if cell.sampler is not None]

@@ -13,6 +13,7 @@ from ioprof.report.answer import (
     all_findings,
     answer,
     cell_name,
+    counter,
     emulation,
     no_storage_ceiling,
     sampler_cost,
@@ -25,6 +26,7 @@ from ioprof.report.answer import (
 from ioprof.report.figure import Figure
 from ioprof.report.gap import Gap, gaps, reasons_of
 from ioprof.report.layout import glued
+from ioprof.report.requests import requests
 from ioprof.units import (
     MISSING,
     format_bandwidth,
@@ -51,6 +53,7 @@ _CELL_FIELDS = (
     "cache_served",
     "read_amplification",
     "io_pressure",
+    "metadata_ops_per_s",
     "cpu_busy",
     "gpu_kernel_busy",
 )
@@ -114,6 +117,8 @@ def render(summary: Summary, light: list[Figure], dark: list[Figure]) -> str:
         spread=_spread,
         stages=_stages,
         gaps=_gaps(summary),
+        requests=requests,
+        counter=counter(summary),
         sampler=sampler_cost(summary),
     )
 

@@ -12,6 +12,7 @@ from ioprof.report.answer import (
     answer,
     bare,
     cell_name,
+    counter,
     emulation,
     no_storage_ceiling,
     sampler_cost,
@@ -23,6 +24,7 @@ from ioprof.report.answer import (
 )
 from ioprof.report.gap import gaps, reasons_of
 from ioprof.report.layout import paragraph, table
+from ioprof.report.requests import requests
 from ioprof.units import (
     MISSING,
     format_bandwidth,
@@ -162,12 +164,13 @@ def _reading(summary: Summary) -> list[str]:
         )
         for cell in cells
     ]
-    header = ("Reading", "ingest", "storage", "IOPS", "request", "from cache")
+    header = ("Reading", "ingest", "storage", "IOPS", "mean request", "from cache")
     sources = dict.fromkeys(c.storage_read_source for c in cells if c.storage_read_source)
     layers = "; ".join(sources) or "no counter could be read"
     return [
         *table(header, rows, align="lrrrrr"),
         *paragraph(f"Ingest is what training consumed. Storage by {layers}.", rest="  "),
+        *(line for text in requests(cells) for line in paragraph(text, rest="  ")),
         *_footnotes(cells, "storage_read_bytes_per_s", "reads_per_s", "read_request_bytes"),
     ]
 
@@ -269,7 +272,7 @@ def _provenance(summary: Summary) -> list[str]:
             first="dataset  ",
         ),
         *paragraph(f"{mount.path} ({mount.filesystem} on {mount.source})", first="mount    "),
-        *paragraph(_counter(summary), first="counter  "),
+        *paragraph(counter(summary), first="counter  "),
         *paragraph(
             f"{host.hostname}: {host.cpu}, {host.usable_cpus:g} of {host.logical_cpus} CPUs "
             f"usable, {format_memory(host.memory_bytes)}, Linux {host.kernel}",
@@ -283,12 +286,6 @@ def _provenance(summary: Summary) -> list[str]:
     if data.quarantined_count:
         lines += paragraph(f"{data.quarantined_count:,} files left out", first="         ")
     return lines
-
-
-def _counter(summary: Summary) -> str:
-    mount = summary.dataset.mount
-    note = f"; {mount.counter_note}" if mount.counter_note else ""
-    return f"{mount.counter_source or 'none'}{note}"
 
 
 def _training(summary: Summary) -> str | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ioprof._version import VERSION
+from ioprof.calibration.calibrate import calibrate
 from ioprof.clock import Clock, MonotonicClock, now_iso
 from ioprof.dataset.listing import FileList
 from ioprof.dataset.survey import survey
@@ -27,6 +28,7 @@ from ioprof.study.workingset import working_set
 
 _START_UP_GUESS_S = 12.0
 _FIO_S = 5.0
+_CALIBRATION_FILES = 400
 _FASTEST_PER_S = 10_000.0
 """No published accelerator trains ResNet-50 faster: 7,009 samples/s is the most."""
 
@@ -46,8 +48,10 @@ def prepare(
     accelerator: AcceleratorModel,
     command: tuple[str, ...],
     progress: Progress,
+    clock: Clock | None = None,
 ) -> tuple[Study, FileList, BlockStack]:
-    """Survey the dataset, choose the working set, expand the cells, write `study.json`."""
+    """Survey, choose the working set, calibrate, expand the cells, write `study.json`."""
+    clock = clock or MonotonicClock()
     data = Path(config.data)
     progress.begin(f"surveying {data}", expected_s=0.0, left_s=0.0)
     dataset, listed = survey(data, progress=progress.count)
@@ -65,6 +69,12 @@ def prepare(
     sample = files.path(0)
     mount = find_mount(sample)
     stack = find_stack(mount, path=sample)
+    progress.begin("trying the counters of this mount", expected_s=2.0, left_s=0.0)
+    began_s = clock.now_s()
+    calibration = calibrate(
+        _some(files), mount=mount, stack=stack, access="mmap" if config.mmap else "read"
+    )
+    progress.end(took_s=clock.now_s() - began_s)
     study = Study(
         format_version=FORMAT_VERSION,
         ioprof_version=VERSION,
@@ -85,6 +95,7 @@ def prepare(
             usable_cpus=host.usable_cpus,
         ),
         unavailable={"block.diskstats": stack.reason} if stack.reason else {},
+        calibration=calibration,
     )
     write_json(run.study, study)
     return study, files, stack
@@ -173,6 +184,12 @@ def _storage_ceiling(
     progress.end(took_s=clock.now_s() - began_s)
     if ceiling.read_bytes_per_s is None:
         progress.say(f"No storage ceiling: {ceiling.reason}")
+
+
+def _some(files: FileList) -> list[Path]:
+    """Files to calibrate on, spread evenly over the list."""
+    count = min(len(files), _CALIBRATION_FILES)
+    return [files.path(number * len(files) // count) for number in range(count)]
 
 
 def _expected_s(config: ProfileConfig) -> float:

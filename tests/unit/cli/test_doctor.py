@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from ioprof.cli import dataview, doctor, examination
 from ioprof.cli.dataview import look
 from ioprof.cli.examination import Check
+from ioprof.record.headline import Calibration, Candidate, Trial
 from ioprof.record.reading import Layer, Reading, Role, Scope, Unavailable
 from ioprof.record.study import Residency
 from ioprof.sources import registry
@@ -69,9 +71,9 @@ def counters() -> dict[str, Check]:
 def test_a_source_that_reads_is_listed_with_its_layer_and_closed(sources):
     source = FakeSource("block.diskstats", reading("block.diskstats", "vda", read_bytes_total=1))
     sources.append(source)
-    assert counters()["block.diskstats"] == Check(
-        area="counters", name="block.diskstats", state="yes", says="vda (wire, device)"
-    )
+    check = counters()["block.diskstats"]
+    assert (check.state, check.says) == ("yes", "vda (wire, device)")
+    assert any("read_bytes_total" in fact.counters for fact in check.facts)
     assert source.closed
 
 
@@ -109,25 +111,58 @@ def test_a_source_that_fails_to_read_is_not_available(sources):
     assert source.closed
 
 
-def test_storage_bytes_come_from_the_devices_under_the_mount():
-    readable = [Check(area="counters", name="block.diskstats", state="yes", says="")]
-    check = examination.headline_check(STACK, readable)
-    assert (check.state, check.says) == ("yes", "block.diskstats vda (wire, whole device)")
+def candidate(source: str, instance: str, **ratios: float | None) -> Candidate:
+    return Candidate(
+        source=source,
+        instances=(instance,),
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counter="read_bytes_total",
+        ratios={"read": ratios.get("read"), "mmap": ratios.get("mmap")},
+    )
 
 
-def test_without_devices_the_processes_own_counter_is_the_fall_back():
-    readable = [Check(area="counters", name="process.block", state="yes", says="")]
-    none = BlockStack(devices=(), reason="nfs4 has no block device")
-    check = examination.headline_check(none, readable)
-    assert check.state == "note"
-    assert "process.block (client" in check.says
-    assert "nfs4 has no block device" in check.says
+def calibration_checks(**changes: object) -> list[Check]:
+    found = Calibration(trials=(), candidates=(), headline=None, runner_up=None, why="why not")
+    return list(examination.calibration_checks(msgspec.structs.replace(found, **changes)))
 
 
-def test_with_no_counter_at_all_it_says_so():
-    check = examination.headline_check(None, [])
+def test_the_counter_of_storage_is_named_with_what_it_cannot_see_and_the_next_best():
+    disk, tree = candidate("block.diskstats", "vda", read=1.0), candidate("process.block", "tree")
+    (check,) = calibration_checks(
+        headline=disk, runner_up=tree, why="disk saw it", blind_spots=("It is blind.",)
+    )
+    assert (check.area, check.name, check.state) == ("data", "storage bytes", "yes")
+    assert check.says == ("disk saw it. It is blind. Next best: process.block (wire, whole device)")
+
+
+def test_with_no_counter_that_saw_the_reads_it_says_so_and_what_would_help():
+    (check,) = calibration_checks(why="no counter below the process saw the 32 MB")
     assert check.state == "no"
+    assert check.says == "no counter below the process saw the 32 MB"
     assert check.remedy is not None
+
+
+def test_every_counter_is_listed_with_its_share_and_those_that_saw_nothing_together():
+    checks = calibration_checks(
+        candidates=(
+            candidate("net", "lo", read=0.0, mmap=0.0),
+            candidate("x", "eth0", read=0.004, mmap=None),
+            candidate("block.diskstats", "vda", read=1.018, mmap=None),
+        )
+    )
+    assert [(c.name, c.says) for c in checks if c.area == "trials"] == [
+        ("block.diskstats", "vda (wire, whole device): read 1.02, mmap –"),
+        ("saw nothing", "net lo, x eth0"),
+    ]
+
+
+def test_a_way_of_reading_that_was_not_possible_says_why():
+    trial = Trial(access="warm", read_bytes=0, page_bytes=0, seconds=0.0, reason="no pages kept")
+    checks = calibration_checks(trials=(trial,))
+    assert [(c.name, c.state, c.says) for c in checks if c.area == "trials"] == [
+        ("warm", "note", "no pages kept")
+    ]
 
 
 def test_a_page_cache_that_cannot_be_observed_is_no_zero():
@@ -258,7 +293,7 @@ def test_the_json_holds_every_check(run, tmp_path):
     report = json.loads(result.stdout)
     assert report["data"] == str(tmp_path)
     areas = {check["area"] for check in report["checks"]}
-    assert areas == {"host", "data", "counters", "tools", "accelerators", "limits"}
+    assert areas == {"host", "data", "trials", "counters", "tools", "accelerators", "limits"}
 
 
 def test_a_dead_mount_is_exit_status_3(run, monkeypatch, tmp_path):

@@ -25,10 +25,10 @@ Step time               step  = compute  + prep stall  + fetch stall
 1x2 torch-files cold  723 ms    25.6 ms        134 ms         563 ms
 1x2 torch-files warm  160 ms    25.6 ms        134 ms
 
-Reading                  ingest    storage  IOPS  request  from cache
-1x2 torch-files cold  20.0 MB/s  20.2 MB/s   305  65.5 kB         0 %
-1x2 torch-files warm  90.4 MB/s      0 B/s     –        –       100 %
-1x2 reads fetch       20.0 MB/s  20.2 MB/s   305  65.5 kB         0 %
+Reading                  ingest    storage  IOPS  mean request  from cache
+1x2 torch-files cold  20.0 MB/s  20.2 MB/s   305       65.5 kB         0 %
+1x2 torch-files warm  90.4 MB/s      0 B/s     –             –       100 %
+1x2 reads fetch       20.0 MB/s  20.2 MB/s   305       65.5 kB         0 %
 Ingest is what training consumed. Storage by block.diskstats vda (wire, whole
   device).
 
