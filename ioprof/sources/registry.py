@@ -10,6 +10,7 @@ from ioprof.sources import (
     cephfuse,
     cgroup,
     cpu,
+    dcgm,
     gds,
     gluster,
     infiniband,
@@ -56,6 +57,7 @@ FAMILIES: tuple[Family, ...] = (
     cgroup,
     infiniband,
     gds,
+    dcgm,
     nvml,
 )
 """In the order in which a tick reads them: storage first."""
