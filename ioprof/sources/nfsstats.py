@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -76,8 +77,8 @@ class MountStats(msgspec.Struct, frozen=True, kw_only=True):
     """Since it was mounted."""
     totals: Numbers
     """normal read, normal write, direct read, direct write, server read, server write, pages."""
-    transports: list[tuple[bytes, Numbers]]
-    """Kind and numbers of each connection."""
+    transports: list[Counters]
+    """Of each connection; nothing of one whose kind we do not know."""
     operations: dict[bytes, Numbers]
     """ops, transmissions, major timeouts, bytes sent, bytes received, ms in queue, ms of the round
     trip, ms in all, and from Linux 5.3 on errors."""
@@ -85,8 +86,8 @@ class MountStats(msgspec.Struct, frozen=True, kw_only=True):
     def app(self) -> Counters:
         """What processes asked of the mount."""
         return {
-            "requested_bytes_total": _sum([_at(self.totals, 0), _at(self.totals, 2)]),
-            "write_bytes_total": _sum([_at(self.totals, 1), _at(self.totals, 3)]),
+            "requested_bytes_total": add([_at(self.totals, 0), _at(self.totals, 2)]),
+            "write_bytes_total": add([_at(self.totals, 1), _at(self.totals, 3)]),
         }
 
     def wire(self) -> Counters:
@@ -109,18 +110,17 @@ class MountStats(msgspec.Struct, frozen=True, kw_only=True):
 
     def xprt(self) -> Counters:
         """What went over all connections together."""
-        rows = [_transport(kind, numbers) for kind, numbers in self.transports]
         names = ("connect_operations_total", *_XPRT_ROW, "rdma_reply_bytes_total")
-        return {name: _sum([row.get(name) for row in rows]) for name in names}
+        return {name: add([row.get(name) for row in self.transports]) for name in names}
 
     def _over(self, names: tuple[bytes, ...], at: int) -> int | None:
         """The sum over those operations that this version has; None when it has none of them."""
-        return _sum([_at(self.operations[n], at) for n in names if n in self.operations])
+        return add([_at(self.operations[n], at) for n in names if n in self.operations])
 
     def _retransmits(self) -> int | None:
         rows = self.operations.values()
-        sent = _sum([_at(row, _TRANSMISSIONS) for row in rows])
-        done = _sum([_at(row, _OPS) for row in rows])
+        sent = add([_at(row, _TRANSMISSIONS) for row in rows])
+        done = add([_at(row, _OPS) for row in rows])
         # Old kernels count no transmission for an operation that failed before it was sent.
         return None if sent is None or done is None else max(0, sent - done)
 
@@ -155,7 +155,7 @@ def parse_block(text: bytes) -> MountStats:
     """Indented lines of one mount. Those that we do not know are passed over."""
     age: int | None = None
     totals: Numbers = []
-    transports: list[tuple[bytes, Numbers]] = []
+    transports: list[Counters] = []
     operations: dict[bytes, Numbers] = {}
     in_operations = False
     for line in text.split(b"\n"):
@@ -171,8 +171,7 @@ def parse_block(text: bytes) -> MountStats:
         elif key == b"age":
             age = _at(_numbers(rest.split()), 0)
         elif key == b"xprt":
-            kind, *words = rest.split() or [b""]
-            transports.append((kind, _numbers(words)))
+            transports.append(parse_xprt(rest))
     return MountStats(age_s=age, totals=totals, transports=transports, operations=operations)
 
 
@@ -189,21 +188,34 @@ def parse_rpc(text: bytes, *, version: int) -> Counters:
     count, *numbers = rows.get(key) or [None]
     known = numbers[:count] if count is not None else []
     counters: Counters = {
-        name: _sum([_at(known, at) for at in places])
+        name: add([_at(known, at) for at in places])
         for name, places in _RPC_PLACES.get(key, _RPC_PLACES[b"proc4"]).items()
     }
     counters["retransmits_total"] = _at(rows.get(b"rpc", []), 1)
     return counters
 
 
-def _transport(kind: bytes, numbers: Numbers) -> Counters:
+def parse_xprt(rest: bytes) -> Counters:
+    """Counters of one connection, from what follows `xprt:`; nothing of a kind we do not know."""
+    kind, *words = rest.split() or [b""]
     if kind not in _XPRT_PLACES:
         return {}
+    numbers = _numbers(words)
     connects, begin = _XPRT_PLACES[kind]
     row: Counters = {name: _at(numbers, begin + i) for i, name in enumerate(_XPRT_ROW)}
     row["connect_operations_total"] = None if connects is None else _at(numbers, connects)
     row["rdma_reply_bytes_total"] = _at(numbers, _RDMA_REPLY) if kind == b"rdma" else None
     return row
+
+
+def add(parts: Sequence[Number | None]) -> int | None:
+    """The sum; None as soon as one part is missing, and when there is none at all."""
+    total = 0
+    for part in parts:
+        if part is None:
+            return None
+        total += int(part)
+    return total if parts else None
 
 
 def _numbers(words: list[bytes]) -> Numbers:
@@ -219,16 +231,6 @@ def _number(word: bytes) -> int | None:
 
 def _at(numbers: Numbers, at: int) -> int | None:
     return numbers[at] if at < len(numbers) else None
-
-
-def _sum(parts: list[int | None] | list[Number | None]) -> int | None:
-    """None as soon as one part is missing, and when there is none at all."""
-    total = 0
-    for part in parts:
-        if part is None:
-            return None
-        total += int(part)
-    return total if parts else None
 
 
 def _seconds(milliseconds: int | None) -> float | None:

@@ -31,6 +31,18 @@ class ProcFile:
             data += chunk
         return data
 
+    def read_to_end(self) -> bytes:
+        """The whole text of a file whose single records may be longer than a page.
+
+        The kernel ends a buffer before a record that does not fit, so a short one means nothing.
+        """
+        chunks: list[bytes] = []
+        at = 0
+        while chunk := os.pread(self._fd, _CHUNK_BYTES, at):
+            chunks.append(chunk)
+            at += len(chunk)
+        return b"".join(chunks)
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
