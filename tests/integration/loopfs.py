@@ -29,13 +29,25 @@ class LoopMount:
 
     mountpoint: Path
     device: str
+    more_devices: tuple[str, ...] = ()
+    """Those that it is also on: only a btrfs has any."""
+
+    def delivered_bytes(self) -> int:
+        """What the devices have read since they were made, as the kernel counts it."""
+        return sum(map(_read_bytes, (self.device, *self.more_devices)))
 
 
-def why_not(kind: Kind) -> str | None:
+def _read_bytes(device: str) -> int:
+    fields = Path(f"/sys/block/{Path(device).name}/stat").read_text().split()
+    return int(fields[2]) * 512
+
+
+def why_not(kind: Kind | Literal["squashfs", "overlay"]) -> str | None:
     """What is missing to make such a filesystem here; None when nothing is."""
     if os.geteuid() != 0:
         return "needs root: loop devices"
-    missing = [tool for tool in ("losetup", "mount", f"mkfs.{kind}") if shutil.which(tool) is None]
+    maker = {"squashfs": ["mksquashfs"], "overlay": []}.get(kind, [f"mkfs.{kind}"])
+    missing = [tool for tool in ("losetup", "mount", *maker) if shutil.which(tool) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
     if not Path("/dev/loop-control").exists():
@@ -61,18 +73,73 @@ def loop_filesystem(kind: Kind, size_bytes: int, *, direct_io: bool = False) -> 
 
 
 @contextlib.contextmanager
+def btrfs_of_two(size_bytes: int) -> Iterator[LoopMount]:
+    """A btrfs whose data lies in stripes over two loop devices of `size_bytes` each."""
+    reason = why_not("btrfs")
+    if reason is not None:
+        pytest.skip(reason)
+    with (
+        loop_device(size_bytes, direct_io=True) as first,
+        loop_device(size_bytes, direct_io=True) as second,
+    ):
+        make_filesystem("btrfs", first, second, options=("--data", "raid0"))
+        with mounted(first, kind="btrfs") as mountpoint:
+            yield LoopMount(mountpoint=mountpoint, device=first, more_devices=(second,))
+
+
+@contextlib.contextmanager
+def squashfs_of(content: Path) -> Iterator[LoopMount]:
+    """A squashfs that holds the files of `content` as they are, not compressed.
+
+    Its blocks are as large as it allows: a block is read in whole pages, wherever it begins, so
+    small ones add some per cent.
+    """
+    reason = why_not("squashfs")
+    if reason is not None:
+        pytest.skip(reason)
+    with folder_on_disk() as folder:
+        image = folder / "image"
+        _run("mksquashfs", str(content), str(image), "-quiet", "-noI", "-noD", "-noF", "-b", "1M")
+        with (
+            _attached(image, direct_io=True) as device,
+            mounted(device, kind="squashfs", options="ro") as mountpoint,
+        ):
+            yield LoopMount(mountpoint=mountpoint, device=device)
+
+
+@contextlib.contextmanager
+def overlay_over(lower: LoopMount) -> Iterator[LoopMount]:
+    """An overlay whose lower layer is `lower`, and whose upper layer lies beside the images."""
+    reason = why_not("overlay")
+    if reason is not None:
+        pytest.skip(reason)
+    with folder_on_disk() as folder:
+        (folder / "upper").mkdir()
+        (folder / "work").mkdir()
+        layers = f"lowerdir={lower.mountpoint},upperdir={folder}/upper,workdir={folder}/work"
+        with mounted("overlay", kind="overlay", options=layers) as mountpoint:
+            yield LoopMount(mountpoint=mountpoint, device=lower.device)
+
+
+@contextlib.contextmanager
 def loop_device(size_bytes: int, *, direct_io: bool = False) -> Iterator[str]:
     """A loop device over a new sparse file of `size_bytes`."""
-    with _folder() as folder:
+    with folder_on_disk() as folder:
         image = folder / "image"
         with image.open("wb") as file:
             file.truncate(size_bytes)
-        flag = "on" if direct_io else "off"
-        device = _run("losetup", "--find", "--show", f"--direct-io={flag}", str(image)).strip()
-        try:
+        with _attached(image, direct_io=direct_io) as device:
             yield device
-        finally:
-            _run("losetup", "--detach", device)
+
+
+@contextlib.contextmanager
+def _attached(image: Path, *, direct_io: bool) -> Iterator[str]:
+    flag = "on" if direct_io else "off"
+    device = _run("losetup", "--find", "--show", f"--direct-io={flag}", str(image)).strip()
+    try:
+        yield device
+    finally:
+        _run("losetup", "--detach", device)
 
 
 def make_filesystem(kind: Kind, *devices: str, options: tuple[str, ...] = ()) -> None:
@@ -83,20 +150,24 @@ def make_filesystem(kind: Kind, *devices: str, options: tuple[str, ...] = ()) ->
 @contextlib.contextmanager
 def mounted(source: str, *, kind: str, options: str = "noatime") -> Iterator[Path]:
     """`source`, mounted on a folder of its own."""
-    with _folder() as folder:
+    with folder_on_disk() as folder:
         mountpoint = folder / "mounted"
         mountpoint.mkdir()
         _run("mount", "-t", kind, "-o", options, source, str(mountpoint))
         try:
             yield mountpoint
         finally:
-            # What a failed test still holds open must not keep the device.
-            if subprocess.run(["umount", str(mountpoint)], capture_output=True).returncode != 0:
-                _run("umount", "--lazy", str(mountpoint))
+            unmount(mountpoint)
+
+
+def unmount(mountpoint: Path) -> None:
+    """Unmount, and at once: what a failed test still holds open must not keep the device."""
+    if subprocess.run(["umount", str(mountpoint)], capture_output=True).returncode != 0:
+        _run("umount", "--lazy", str(mountpoint))
 
 
 @contextlib.contextmanager
-def _folder() -> Iterator[Path]:
+def folder_on_disk() -> Iterator[Path]:
     """A folder beside the datasets; removed only when nothing is mounted in it any more."""
     IMAGES.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="loop-", dir=IMAGES))
