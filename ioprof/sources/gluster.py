@@ -95,7 +95,7 @@ FACTS: tuple[Fact, ...] = (
         field=f"Cumulative stats: BytesRead, BytesWritten, Read Count; calls of {_FOPS}",
         unit="bytes; calls; reads by size, rounded down to a power of two",
         since=_DUMP_SINCE,
-        caveat="as fresh as the newest dump, whichever mount of VOL wrote it; times left out: unit misnamed",
+        caveat="as fresh as the newest dump of any mount of VOL; no times: it misnames their unit",
         check=_DUMP_CHECK,
     ),
     Fact(
