@@ -1,0 +1,1 @@
+"""What the counters say now: two looks apart by an interval, in memory, nothing recorded."""
