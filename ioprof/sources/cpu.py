@@ -54,12 +54,13 @@ def parse(text: bytes) -> dict[int, _Ticks]:
         if not line.startswith(b"cpu"):
             break  # the CPU lines come first
         name, *words = line.split()
-        if name == b"cpu":
-            continue
+        number = name[3:]
+        if not number.isdigit() or not all(map(bytes.isdigit, words)):
+            continue  # the sum of all CPUs, or a torn line
         user, nice, system, idle, iowait, irq, softirq, steal = (
             int(w) for w in (*words, *[b"0"] * 8)[:8]
         )
-        rows[int(name[3:])] = (user + nice + system + irq + softirq + steal, iowait, idle)
+        rows[int(number)] = (user + nice + system + irq + softirq + steal, iowait, idle)
     return rows
 
 

@@ -32,17 +32,18 @@ class Status(NamedTuple):
 
 
 def parse_status(text: bytes) -> Status | None:
-    """None when a line that is needed is missing."""
+    """None when a line that is needed is missing or torn."""
     group_pid, parent_pid = _line(text, b"\nTgid:"), _line(text, b"\nPPid:")
-    if group_pid is None or parent_pid is None:
-        return None
     state, ignored = _line(text, b"\nState:"), _line(text, b"\nSigIgn:")
-    return Status(
-        group_pid=int(group_pid),
-        parent_pid=int(parent_pid),
-        zombie=state is not None and state[:1] in (b"Z", b"X"),
-        ignores_sigchld=ignored is not None and bool(int(ignored, 16) & _SIGCHLD_BIT),
-    )
+    try:
+        return Status(
+            group_pid=int(group_pid or b""),
+            parent_pid=int(parent_pid or b""),
+            zombie=state is not None and state[:1] in (b"Z", b"X"),
+            ignores_sigchld=ignored is not None and bool(int(ignored, 16) & _SIGCHLD_BIT),
+        )
+    except ValueError:
+        return None
 
 
 def _line(text: bytes, key: bytes) -> bytes | None:

@@ -44,9 +44,14 @@ def _mount_id(path: Path, roots: Roots) -> int | None:
         return None
     finally:
         os.close(descriptor)
+    return parse_mount_id(text)
+
+
+def parse_mount_id(text: str) -> int | None:
+    """The mount id in an fdinfo text; None where there is none."""
     for line in text.splitlines():
         key, _, value = line.partition(":")
-        if key == "mnt_id" and value.strip().isdigit():
+        if key == "mnt_id" and value.strip().isdecimal() and value.isascii():
             return int(value)
     return None
 

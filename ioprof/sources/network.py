@@ -45,10 +45,11 @@ def parse(text: bytes) -> dict[str, tuple[int, int]]:
         # The name ends at the last colon: aliases such as "eth0:1" have one inside.
         name, colon, numbers = line.rpartition(b":")
         fields = numbers.split()
-        if not colon or len(fields) <= _TRANSMIT_COLUMN or not fields[0].isdigit():
+        if not colon or len(fields) <= _TRANSMIT_COLUMN:
             continue  # the two lines of headings
-        interface = name.strip().decode(errors="replace")
-        found[interface] = (int(fields[_RECEIVE_COLUMN]), int(fields[_TRANSMIT_COLUMN]))
+        received, transmitted = fields[_RECEIVE_COLUMN], fields[_TRANSMIT_COLUMN]
+        if received.isdigit() and transmitted.isdigit():
+            found[name.strip().decode(errors="replace")] = (int(received), int(transmitted))
     return found
 
 

@@ -91,3 +91,7 @@ def test_without_single_cpus_it_is_unavailable(tmp_path, text):
     (found,) = look(Target(root_pid=1), roots=Roots(proc=tmp_path))
     assert isinstance(found, Unavailable)
     assert str(tmp_path / "stat") in found.reason
+
+
+def test_a_torn_line_is_passed_over_and_the_others_read():
+    assert set(parse(b"cpu 1\ncpu0 1 2 x\ncpuN 1 2 3\ncpu1 1 2 3 4\nintr 5\n")) == {1}

@@ -30,6 +30,11 @@ def test_an_alias_keeps_its_colon():
     assert parse(b"eth0:1: 5 0 0 0 0 0 0 0 6 0 0 0 0 0 0 0\n") == {"eth0:1": (5, 6)}
 
 
+def test_a_torn_number_is_no_interface():
+    text = b"eth0: 5 0 0 0 0 0 0 0 x 0 0 0 0 0 0 0\neth1: 5 0 0 0 0 0 0 0 6\n"
+    assert parse(text) == {"eth1": (5, 6)}
+
+
 def test_loopback_is_an_instance_of_its_own(tmp_path):
     (source,) = look(Target(root_pid=1), roots=make(tmp_path, DATA.read_text()))
     lo, eth0 = source.read()

@@ -42,5 +42,10 @@ def test_odd_texts_among_many_add_what_they_can():
     )
 
 
+def test_a_torn_number_among_many_is_left_out():
+    text = (DATA / "pid_io.txt").read_bytes()
+    assert sum_io([text, text.replace(b"632687", b"632H")]) == parse_io(text)
+
+
 def test_no_process_is_zero():
     assert sum_io([]) == ZERO

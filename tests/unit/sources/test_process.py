@@ -188,5 +188,6 @@ def test_parenting_is_read_from_the_status(proc):
     assert descendants.parenting(13) is Parenting.DEAD
 
 
-def test_a_status_without_parent_is_no_status():
-    assert parse_status(b"Name:\tx\nTgid:\t1\n") is None
+@pytest.mark.parametrize("text", [b"Name:\tx\nTgid:\t1\n", b"x\nTgid:\t1\nPPid:\tnone\n"])
+def test_a_status_without_parent_is_no_status(text):
+    assert parse_status(text) is None
