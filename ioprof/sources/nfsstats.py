@@ -219,7 +219,8 @@ def add(parts: Sequence[Number | None]) -> int | None:
 
 
 def _numbers(words: list[bytes]) -> Numbers:
-    return [_number(word) for word in words]
+    # Most operations of a version never happen.
+    return [0 if word == b"0" else _number(word) for word in words]
 
 
 def _number(word: bytes) -> int | None:
