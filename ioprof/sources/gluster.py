@@ -57,7 +57,7 @@ FACTS: tuple[Fact, ...] = (
         counters=_OPERATIONS,
         file=_PROFILE,
         field=f"fopStats/fop: hits of {_FOPS}",
-        unit="calls",
+        unit="calls since profiling began; one that was never made is not listed",
         since=_PROFILE_SINCE,
         caveat=_VOLUME_CAVEAT,
         check="gluster volume profile VOL info cumulative | grep -E 'READ|WRITE|OPEN|LOOKUP|STAT'",
@@ -203,7 +203,7 @@ class VolumeSource:
     def read(self) -> Iterable[Reading]:
         """One look; OSError or ValueError when gluster does not answer."""
         found = parse_profile(_ask_profile(self._program, self._volume, "--xml"))
-        unit_s = self._unit()
+        unit_s = self._unit() if any(found.means.values()) else None
         gauges: dict[str, Number | None] = {
             f"{name}_seconds": None if mean is None or unit_s is None else mean * unit_s
             for name, mean in found.means.items()

@@ -61,7 +61,7 @@ FACTS: tuple[Fact, ...] = (
         field="fuse_ops: open, lookup, getattr + -cached, opendir + readdir(plus); and their sum",
         unit="requests of the kernel to the client",
         since=_SINCE,
-        caveat="what the kernel's name cache served is not in it; each look at the file adds two",
+        caveat="what the kernel's name cache served is not in it; each look at the file adds one",
         check="grep -E '^fuse_ops.(open|lookup|getattr|readdir)' MOUNT/.stats",
     ),
 )  # fmt: skip
