@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ioprof.cli import dataset, doctor, profile, report
+from ioprof.cli import dataset, doctor, profile, report, watch
 from ioprof.errors import IoprofError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command("profile")(profile.profile)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
+app.command("watch")(watch.watch)
 app.add_typer(dataset.app, name="dataset")
 
 
