@@ -23,7 +23,7 @@ FACTS: tuple[Fact, ...] = (
         file=_FILE,
         field="Bytes read, Bytes written; SMB 1: Bytes after Reads and after Writes",
         unit="bytes of file data, 64 bits",
-        since="SMB 2 and 3: Linux 4.20; SMB 1: all",
+        since="SMB 2 and 3: about Linux 4.19; SMB 1: all",
         caveat="all mounts of the share; page cache hits are not in it; a write to the file clears "
         "it, for all shares",
         check=f"{_CHECK} | grep Bytes",
@@ -68,7 +68,7 @@ FACTS: tuple[Fact, ...] = (
         file="/proc/fs/cifs/Stats, the table above the server's shares",
         field="rows 8 (read); 5, 14, 16 (create, query directory, query info): Number, Total Time",
         unit="requests, 32 bits; jiffies, as many a second as the table says",
-        since="Linux 4.20 built with CONFIG_CIFS_STATS2; SMB 2 and 3",
+        since="about Linux 4.20, built with CONFIG_CIFS_STATS2; SMB 2 and 3",
         caveat="all shares of the server; whole jiffies each, so short ones are 0; of several "
         "channels the first alone",
         check="grep -A25 'Total time' /proc/fs/cifs/Stats",

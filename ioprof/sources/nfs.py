@@ -123,7 +123,7 @@ FACTS: tuple[Fact, ...] = (
         unit="operations; milliseconds",
         since="Linux 2.6.17; version 3 of NFS has no OPEN",
         caveat="metadata is all of these; what the client's caches answer is not in it, nor CLOSE",
-        check=f"{_CHECK} | grep -E ' (OPEN|GETATTR|LOOKUP|ACCESS|READDIR)'",
+        check=f"{_CHECK} | grep -E ' (OPEN|GETATTR|LOOKUP|ACCESS|READD)'",
     ),
     Fact(
         source="nfs.wire",
