@@ -35,7 +35,7 @@ _VOLUME_CAVEAT = "all clients of the volume, on every node; replicas each count 
 _DUMP = "/var/run/gluster/*.VOL, written when somebody sets trusted.io-stats-dump on the mount"
 _DUMP_CHECK = "tail -n 20 /var/run/gluster/*.VOL"
 _DUMP_SINCE = "GlusterFS 10 read; root"
-_FOPS = "READ, WRITE, OPEN, LOOKUP, STAT + FSTAT, OPENDIR + READDIR(P); metadata is the last four"
+_FOPS = "READ, WRITE, OPEN, LOOKUP, (F)STAT, OPENDIR + READDIR(P); metadata: the last four"
 
 FACTS: tuple[Fact, ...] = (
     Fact(
@@ -92,7 +92,7 @@ FACTS: tuple[Fact, ...] = (
         scope=Scope.MOUNT,
         counters=("read_bytes_total", "write_bytes_total", *_OPERATIONS, *names()),
         file=_DUMP,
-        field=f"Cumulative stats: BytesRead, BytesWritten, Read Count; calls of {_FOPS}",
+        field=f"BytesRead, BytesWritten, Read Count; calls of {_FOPS}",
         unit="bytes; calls; reads by size, rounded down to a power of two",
         since=_DUMP_SINCE,
         caveat="as fresh as the newest dump of any mount of VOL; no times: it misnames their unit",
