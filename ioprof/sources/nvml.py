@@ -33,6 +33,7 @@ _NOTE = (
     "busy is the share of the driver's last sample periods (1/6 s to 1 s) with any kernel running: "
     "not accelerator utilisation"
 )
+_UNIFIED_NOTE = "; memory is n/a: it is unified with the host's, or this virtual GPU hides it"
 _MIG_NOTE = "MIG is on: busy is n/a (MIG), memory and power are of the whole GPU"
 _REASONS = {
     _DRIVER_NOT_LOADED: ("the NVIDIA driver is not loaded", None),
@@ -254,6 +255,8 @@ class _Device:
             name = name.decode(errors="replace")
         mode = self._ask("mig", lambda handle: self._nvml.nvmlDeviceGetMigMode(handle)[0])
         note = _MIG_NOTE if mode == _MIG_ENABLED else _NOTE
+        if self._memory_used_bytes() is None and "memory" in self._unsupported:
+            note += _UNIFIED_NOTE
         return f"{name}; {note}" if name else note
 
     def read(self) -> Reading:
@@ -269,9 +272,7 @@ class _Device:
             "memory_busy": memory_busy
             if rates is None or memory_busy is not None
             else rates.memory / 100,
-            "memory_used_bytes": self._ask(
-                "memory", lambda handle: int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
-            ),
+            "memory_used_bytes": self._memory_used_bytes(),
             "power_watts": self._ask(
                 "power", lambda handle: nvml.nvmlDeviceGetPowerUsage(handle) / 1000
             ),
@@ -284,6 +285,11 @@ class _Device:
             counters=self._pcie(),
             gauges=gauges,
             note=self._note,
+        )
+
+    def _memory_used_bytes(self) -> int | None:
+        return self._ask(
+            "memory", lambda handle: int(self._nvml.nvmlDeviceGetMemoryInfo(handle).used)
         )
 
     def _ask(self, what: str, call: Callable[[object], _Answer]) -> _Answer | None:

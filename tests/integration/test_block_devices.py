@@ -138,6 +138,7 @@ def test_a_btrfs_over_two_devices_has_two_tops_that_add_up():
 
 @needs("btrfs")
 def test_a_btrfs_subvolume_is_found_though_no_device_number_fits():
+    """henrygd/beszel#200, aristocratos/btop#140: matched by st_dev, none fits."""
     with loop_filesystem("btrfs", SIZES["btrfs"]) as loop:
         subvolume = loop.mountpoint / "sub"
         subprocess.run(
@@ -182,6 +183,7 @@ def test_a_squashfs_is_on_its_loop_device(tmp_path):
 
 @pytest.mark.parametrize("folder", ["a blank", "a\ttab", "back\\slash", "new\nline", "hash#"])
 def test_a_mount_point_with_a_strange_name_is_found(tmp_path, folder):
+    """prometheus/node_exporter#953, netdata/netdata#716: real mounts with such names."""
     path = tmp_path / folder
     path.mkdir()
     with tmpfs(path, source=""):
@@ -191,6 +193,7 @@ def test_a_mount_point_with_a_strange_name_is_found(tmp_path, folder):
 
 
 def test_of_two_mounts_on_one_path_the_upper_is_found(tmp_path):
+    """prometheus/node_exporter#434: two entries of one path."""
     with tmpfs(tmp_path, source="below"), tmpfs(tmp_path, source="above"):
         assert find_mount(tmp_path).source == "above"
 

@@ -97,6 +97,8 @@ def test_probe_says_so_within_its_deadline(mountpoint):
     [("hung", "the mount is not responding"), ("gone", "the mount is stale")],
 )
 def test_commands_that_need_the_data_end_with_a_sentence(mountpoint, command, state, says):
+    """prometheus/node_exporter#868, #1353, #475, GuillaumeGomez/sysinfo#842,
+    NagiosEnterprises/ncpa#997, #757, python-diamond/Diamond#626, weka/csi-wekafs#484: it hung."""
     ended = beside(state, mountpoint, *IOPROF, *command, str(mountpoint))
     assert ended.status == 3
     last = ended.stderr.strip().splitlines()[-1]
@@ -126,6 +128,7 @@ def test_doctor_names_the_mount_and_goes_on_with_the_rest(mountpoint, state, say
 
 @pytest.mark.parametrize("command", [("doctor", "--data"), ("dataset", "make", "--samples=2")])
 def test_a_dead_mount_that_was_not_asked_for_holds_nobody_up(mountpoint, tmp_path, command):
+    """prometheus/node_exporter#868: every mount was touched, also those that nobody asked for."""
     good = tmp_path / "good"
     good.mkdir(exist_ok=True)
     ended = beside("hung", mountpoint, *IOPROF, *command, str(good))

@@ -126,6 +126,7 @@ def test_buffered_cold_is_requested_once_and_delivered_once(folder: Path, tmp_pa
 def test_buffered_warm_is_requested_and_said_to_be_cache_served(
     folder: Path, tmp_path: Path
 ) -> None:
+    """ncabatoff/process-exporter#66: read_bytes is 0 when the page cache serves the reads."""
     found = _recorded(folder, "buffered", tmp_path, prepare=cachestate.warm)
     assert found.requested_bytes == pytest.approx(TRUE_BYTES, rel=0.005)
     assert found.storage_read_bytes is not None
@@ -135,6 +136,7 @@ def test_buffered_warm_is_requested_and_said_to_be_cache_served(
 
 
 def test_mapped_cold_has_no_requested_bytes_and_says_why(folder: Path, tmp_path: Path) -> None:
+    """darshan-hpc/darshan#416, NVIDIA/DALI#1909: about 0 bytes were shown, without the reason."""
     found = _recorded(folder, "mmap", tmp_path, prepare=cachestate.evict)
     assert found.requested_bytes is None
     assert "mmap" in found.reasons["requested_bytes"]

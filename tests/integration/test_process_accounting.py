@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from ioprof.record.reading import Layer
+from ioprof.record.reading import Layer, Scope, Unavailable
 from ioprof.record.store import read_node
 from ioprof.recorder import RecordSpec, record
+from ioprof.sources import block
 from ioprof.sources.blockstack import find_stack
 from ioprof.sources.mount import find_mount
 from ioprof.sources.process import ProcessSource, find
 from ioprof.sources.source import Target
+from tests.integration.loopfs import loop_filesystem
 
 MIB = 2**20
 SLACK_BYTES = MIB
@@ -38,6 +40,10 @@ def moved(act):
 
 def asked_for(reading):
     return reading.counters["requested_bytes_total"]
+
+
+def fetched_by(reading):
+    return reading.counters["read_bytes_total"]
 
 
 def read_whole(path, *, most_bytes=sys.maxsize):
@@ -104,17 +110,49 @@ def test_a_file_held_open_of_a_process_that_was_reaped_ends_no_look():
 
 
 @pytest.mark.root
+def test_a_neighbour_s_reads_are_in_the_device_s_number_and_not_in_the_tree_s():
+    """As Linaro MAP's guide warns of Lustre clients: node-wide counters include other jobs."""
+    with loop_filesystem("ext4", 64 * MIB, direct_io=True) as loop:
+        for name in ("ours", "theirs"):
+            path = loop.mountpoint / name
+            path.write_bytes(os.urandom(8 * MIB))
+            fd = os.open(path, os.O_RDONLY)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+        mount = find_mount(loop.mountpoint)
+        target = Target(root_pid=os.getpid(), mount=mount, stack=find_stack(mount))
+        (device,) = block.find(target)
+        assert not isinstance(device, Unavailable)
+        before = [fetched_by(reading) for reading in device.read()]
+        # Started and ended outside of the tree that is looked at: a grandchild of init.
+        neighbour = f"(cat {loop.mountpoint}/theirs > /dev/null; echo done) &"
+        with subprocess.Popen(["sh", "-c", neighbour], stdout=subprocess.PIPE) as launcher:
+            launcher.wait()
+            assert launcher.stdout is not None
+            assert launcher.stdout.read() == b"done\n"
+        _, (tree, tree_bytes) = moved(lambda: read_whole(loop.mountpoint / "ours"))
+        (whole, *_) = device.read()
+        device.close()
+    assert (whole.scope, tree.scope) == (Scope.DEVICE, Scope.PROCESS)
+    assert 16 * MIB <= fetched_by(whole) - before[0] <= 17 * MIB
+    assert 8 * MIB <= tree_bytes <= 9 * MIB
+
+
+@pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: becomes another user")
 def test_another_user_s_process_is_refused_with_a_remedy_and_no_crash():
     """giampaolo/psutil#1381, #606, snakemake/snakemake#2278: EACCES ended the whole monitor."""
     answers, answer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setuid(65534)
-        (found,) = find(Target(root_pid=1))
-        said = f"{getattr(found, 'reason', 'read')}|{getattr(found, 'remedy', '')}"
-        os.write(answer, said.encode())
-        os._exit(0)
+        try:
+            os.setuid(65534)
+            (found,) = find(Target(root_pid=1))
+            said = f"{getattr(found, 'reason', 'read')}|{getattr(found, 'remedy', '')}"
+            os.write(answer, said.encode())
+        finally:
+            os._exit(0)
     os.close(answer)
     os.waitpid(child, 0)
     reason, _, remedy = os.read(answers, 4096).decode().partition("|")

@@ -121,6 +121,8 @@ def run(tmp_path):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers_created_anew_each_epoch_are_counted_once(run, method):
+    """HSF/prmon#35, #173, ROCm/omnistat#291, snakemake/snakemake#2147: counted twice,
+    or not at all."""
     look, counted, kernel = run(WORKERS.format(method=method))
     # A spawning parent keeps a resource tracker: one more Python start, not waited for yet.
     assert kernel <= counted * 1.0001
@@ -132,6 +134,7 @@ def test_workers_created_anew_each_epoch_are_counted_once(run, method):
 
 
 def test_workers_of_a_fork_server_are_found(run):
+    """darshan-hpc/darshan#872, #996, argonne-lcf/dlio_benchmark#135: not captured at all."""
     _, counted, _ = run(WORKERS.format(method="forkserver"))
     assert counted == pytest.approx(192 * MIB, rel=0.04)
 
@@ -232,6 +235,7 @@ def test_an_orphan_reaped_before_its_dead_parent_is_counted_once(run):
 
 
 def test_threads_are_not_added_to_their_process(run):
+    """Tomas-M/iotop#66: threads were added to the process that holds them."""
     look, counted, kernel = run(
         """
         def main():
@@ -248,6 +252,8 @@ def test_threads_are_not_added_to_their_process(run):
 
 
 def test_mapped_reads_are_not_requests(run):
+    """darshan-hpc/darshan#416, DASDAE/dascore#868, NVIDIA/DALI#1909, #1834:
+    mapped reads were missing."""
     _, counted, _ = run(
         """
         def main():

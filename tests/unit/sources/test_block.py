@@ -83,6 +83,9 @@ def test_only_the_top_of_a_stack_is_the_headline(fake):
     ids=["14 columns", "18 columns", "20 columns", "23 columns"],
 )
 def test_every_known_width_and_wider_ones_are_read(fake, row):
+    """giampaolo/psutil#1692, #1683, #1697 (20 columns), #1423,
+    Linuxfabrik/monitoring-plugins#50 (18):
+    a line of a new width ended the whole call."""
     (reading,), _ = look(fake, top("sda"), text=row + "\n")
     assert reading.counters["read_bytes_total"] == 4_096_000
     assert reading.counters["write_bytes_total"] == 2_048_000
@@ -148,6 +151,8 @@ PATH_ROWS = (
 
 
 def test_of_a_multipath_head_at_rest_the_paths_are_summed(fake):
+    """Atoptool/atop#157, netdata/netdata#5744, influxdata/telegraf#17238, lxc/lxcfs#667,
+    axboe/fio#1890, #549, #525, earlephilhower/ezfio#32: the head showed 0."""
     head = top("nvme0n1", paths=PATHS)
     (reading,), _ = look(fake, head, text=PATH_ROWS + " 259 1 nvme0n1" + AT_REST)
     # 4,815,165,738 sectors.
@@ -158,6 +163,7 @@ def test_of_a_multipath_head_at_rest_the_paths_are_summed(fake):
 
 
 def test_a_head_that_counts_is_used_alone(fake):
+    """Atoptool/atop#157: the head and its paths were both counted."""
     head = top("nvme2n1", paths=("nvme2c0n1", "nvme2c1n1"))
     (reading,), _ = look(fake, head, text=SAMPLE)
     assert reading.counters["read_bytes_total"] == 2_202_009_600
@@ -198,6 +204,7 @@ def test_a_partition_of_a_multipath_head_counts_by_the_paths(fake):
 
 
 def test_rows_that_share_the_number_0_0_keep_their_names():
+    """influxdata/telegraf#17238: hidden paths all have the number 0:0."""
     assert set(parse_diskstats(PATH_ROWS.encode())) == set(PATHS)
 
 
@@ -207,6 +214,8 @@ def test_of_two_rows_of_one_name_the_later_counts():
 
 
 def test_an_empty_diskstats_is_a_reason_for_each_device(fake):
+    """giampaolo/psutil#1016, #1062, ray-project/ray#30404, python/typeshed#8829: None,
+    and a crash."""
     readings, reasons = look(fake, top("vda"), text="")
     assert readings == []
     assert [r.reason for r in reasons] == [
@@ -216,12 +225,14 @@ def test_an_empty_diskstats_is_a_reason_for_each_device(fake):
 
 
 def test_a_container_that_lists_other_disks_alone_says_that_the_datas_is_hidden(fake):
+    """lxc/lxcfs#432: lxcfs leaves out the drive of the data."""
     readings, (silent,) = look(fake, top("sdz"), text=SAMPLE)
     assert readings == []
     assert silent.source == "block.diskstats sdz"
 
 
 def test_a_partition_whose_disk_has_no_row_is_a_device(fake):
+    """prometheus/node_exporter#1190: Xen has xvda1 without xvda."""
     fake.disk("xvda1", "202:1")
     stack = find_stack(mount_of("/", number="202:1"), roots=fake.roots)
     (reading,), reasons = look(fake, *stack.devices, text="202 1 xvda1 1 0 8 1 0 0 0 0 0 1 1\n")

@@ -62,6 +62,7 @@ def test_lvm_over_md_over_nvme_has_one_top_and_its_disks_at_the_end(lvm):
 
 
 def test_two_volumes_of_one_encrypted_disk_do_not_see_each_other(fake):
+    """rust-psutil/rust-psutil#29: partition, LUKS and LVM counted the same bytes three times."""
     fake.disk("sda", "8:0")
     fake.partition("sda3", "8:3", disk="sda")
     fake.disk("dm-0", "253:0", slaves=("sda3",), dm__uuid="CRYPT-LUKS2-x")
@@ -77,12 +78,14 @@ def test_two_volumes_of_one_encrypted_disk_do_not_see_each_other(fake):
 
 
 def test_a_partition_is_the_headline_and_its_disk_is_shown_below(lvm):
+    """giampaolo/psutil#1305: NVMe disk and partitions were added up, twice the bandwidth."""
     stack = find_stack(SAMPLE["/"], roots=lvm.roots)
     assert roles(stack) == {"nvme0n1p2": Role.TOP, "nvme0n1": Role.LEAF}
 
 
 @pytest.mark.parametrize("name", ["nvme0n1", "mmcblk0", "nbd0", "md0", "loop0", "xvda1"])
 def test_a_whole_disk_whose_name_ends_in_a_digit_is_no_partition(fake, name):
+    """giampaolo/psutil#1305, #1244, #1313, scottchiefbaker/dool#32, #49: told by the name."""
     fake.disk(name, "8:0")
     stack = find_stack(mount_of("/data", number="8:0"), roots=fake.roots)
     assert roles(stack) == {name: Role.TOP}
@@ -92,6 +95,7 @@ def test_a_whole_disk_whose_name_ends_in_a_digit_is_no_partition(fake, name):
     ("disk", "partition"), [("mmcblk0", "mmcblk0p1"), ("nbd0", "nbd0p1"), ("loop0", "loop0p1")]
 )
 def test_a_partition_is_told_by_sysfs_not_by_its_name(fake, disk, partition):
+    """giampaolo/psutil#1305, sflow/host-sflow#63: disk and partitions were added up."""
     fake.disk(disk, "8:0")
     fake.partition(partition, "8:1", disk=disk)
     stack = find_stack(mount_of("/data", number="8:1"), roots=fake.roots)
@@ -102,6 +106,8 @@ def test_a_partition_is_told_by_sysfs_not_by_its_name(fake, disk, partition):
     "source", ["/dev/root", "/dev/mapper/vg0-scratch", "/dev/disk/by-uuid/1-2", "UUID=1-2", ""]
 )
 def test_the_number_finds_the_device_whatever_the_source_is_called(lvm, source):
+    """aristocratos/btop#140, #1249, aristocratos/bpytop#210, influxdata/telegraf#1386,
+    collectd/collectd#2509: looked up by the name in the mount table, it was not found."""
     mount = mount_of("/scratch", source=source, number="253:0")
     assert find_stack(mount, roots=lvm.roots).top == ("dm-0",)
 
@@ -141,6 +147,7 @@ def test_paths_that_sysfs_does_not_list_are_found_in_diskstats(fake):
     ],
 )
 def test_a_btrfs_is_on_all_its_devices(fake, source, others):
+    """henrygd/beszel#200, netdata/netdata#431: a btrfs has a number that no device has."""
     for number, name in enumerate(("nvme3n1", "nvme4n1", "nvme8n1")):
         fake.disk(name, f"259:{number}")
     fake.disk("dm-5", "253:5", dm__name="vg-btr")
@@ -175,6 +182,8 @@ def test_a_btrfs_that_sysfs_does_not_list_has_no_device_and_says_so(fake):
     ],
 )
 def test_a_filesystem_without_block_devices_says_why(fake, path, says):
+    """canonical/lxd#13314, openzfs/zfs#313, sysstat/sysstat#257 (SPDK): no row,
+    and no reason given."""
     stack = find_stack(SAMPLE[path], roots=fake.roots)
     assert stack.devices == ()
     assert says in (stack.reason or "")

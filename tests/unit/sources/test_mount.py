@@ -57,6 +57,7 @@ def test_a_hash_in_a_source_is_escaped():
 
 
 def test_ten_fields_without_a_tag_are_a_mount():
+    """prometheus/node_exporter#1673: ten fields were too few."""
     mount = one("108 53 0:34 / /var/lib/nfs/rpc_pipefs rw,relatime - rpc_pipefs sunrpc rw")
     assert (mount.mount_id, mount.filesystem, mount.source) == (108, "rpc_pipefs", "sunrpc")
     assert mount.options == ("rw", "relatime", "rw")
@@ -81,11 +82,14 @@ def test_any_number_of_tags_is_passed_over(tags):
     ],
 )
 def test_octal_escapes_are_decoded_once(escaped, path):
+    """prometheus/node_exporter#953, netdata/netdata#716, #1259, webmin/webmin#2833,
+    uutils/coreutils#5678, moby/moby#38977: paths with blanks were not found."""
     assert unescape(escaped) == path
     assert one(f"49 27 0:43 / {escaped} rw - tmpfs x rw").path == path
 
 
 def test_an_empty_source_shifts_no_column():
+    """opencontainers/runtime-tools#652: an empty source shifted the columns."""
     mount = one("46 27 0:40 / /tmp/mp\\040dir rw,relatime - tmpfs  rw,size=4k")
     assert (mount.path, mount.filesystem, mount.source) == ("/tmp/mp dir", "tmpfs", "")
     assert mount.options == ("rw", "relatime", "rw", "size=4k")
@@ -115,6 +119,7 @@ def test_of_two_mounts_on_one_path_the_mount_id_decides(tmp_path):
 
 
 def test_without_mount_ids_the_later_of_two_mounts_on_one_path_is_on_top(tmp_path):
+    """prometheus/node_exporter#434: two entries of one path."""
     fake = FakeSys(tmp_path)
     fake.mountinfo("27 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + OVER.format(tmp_path))
     assert find_mount(tmp_path, roots=fake.roots).source == "b"
@@ -131,6 +136,7 @@ def test_without_mount_ids_the_longest_mount_path_wins_by_whole_names(tmp_path):
 
 
 def test_the_mount_id_wins_over_device_numbers_that_do_not_fit(tmp_path):
+    """henrygd/beszel#200, aristocratos/btop#140: matched by st_dev, none fits."""
     # As btrfs does: the mount is 0:40, files under it are 0:41 and in a subvolume 0:42.
     fake = FakeSys(tmp_path)
     fake.mountinfo(

@@ -1,12 +1,15 @@
 """NVML through a stand-in for the pynvml module: each query may answer or raise."""
 
 import sys
+import tomllib
 import warnings
+from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from ioprof.record.reading import Unavailable
+from ioprof.record.reading import Scope, Unavailable
 from ioprof.sources.nvml import find
 from ioprof.sources.source import Target
 
@@ -113,6 +116,8 @@ def test_every_value_in_base_units():
 
 
 def test_with_mig_busy_is_none_and_said_to_be_so():
+    """XuehaiPan/nvitop#5, dask/distributed#8739, wookayin/gpustat#102, Syllo/nvtop#256,
+    utkuozdemir/nvidia_gpu_exporter#203, mlflow/mlflow#14214: the monitor died, or showed 0."""
     reading = one(
         FakeNvml(
             count=1,
@@ -136,12 +141,54 @@ def test_with_mig_busy_is_none_and_said_to_be_so():
 )
 @pytest.mark.parametrize("code", [NOT_SUPPORTED, 4, 13, 999])
 def test_one_value_that_fails_takes_no_other_with_it(query, missing, code):
+    """mlflow/mlflow#14736, #14756, NVIDIA/TensorRT-LLM#1861 (vGPU):
+    one metric ended all sampling."""
     reading = one(FakeNvml(count=1, **{query: fail(code)}))
     values = {**reading.gauges, **reading.counters}
     assert {name for name, value in values.items() if value is None} == missing
 
 
+def test_a_gpu_with_unified_memory_keeps_its_utilisation_and_says_why_memory_is_not_there():
+    """XuehaiPan/nvitop#208, Syllo/nvtop#411, leptonai/gpud#1170, lablup/all-smi#80,
+    crystian/ComfyUI-Crystools#288: on GB10, Grace and Tegra all was lost with the memory."""
+    reading = one(FakeNvml(count=1, nvmlDeviceGetMemoryInfo=fail(NOT_SUPPORTED)))
+    assert reading.gauges["gpu_kernel_busy"] == 0.63
+    assert reading.gauges["memory_used_bytes"] is None
+    assert "memory is n/a: it is unified with the host's" in reading.note
+
+
+def test_memory_that_fails_once_is_not_called_unified():
+    assert "unified" not in one(FakeNvml(count=1, nvmlDeviceGetMemoryInfo=fail(999))).note
+
+
+def test_no_process_is_asked_for_so_none_of_another_pid_namespace_is_taken_for_ours():
+    """NVIDIA/nvidia-docker#179, #1460, #1483, gpuopenanalytics/pynvml#36, wookayin/gpustat#117:
+    in a container NVML names the host's pids. Readings are of the device alone."""
+    nvml = FakeNvml(count=1)
+    reading = one(nvml)
+    assert not [name for name, *_ in nvml.asked if "Process" in name]
+    assert reading.scope is Scope.DEVICE
+
+
+def test_a_window_of_less_than_a_second_is_said_and_looked_at_twice_in_one():
+    """mindprince/nvidia_gpu_prometheus_exporter#12: a look every 10 s at a window of 1/6 s."""
+    source = source_of(FakeNvml(count=1))
+    (reading,) = source.read()
+    assert "sample periods (1/6 s to 1 s)" in reading.note
+    assert source.every_ticks * 0.1 <= 0.5
+
+
+def test_the_package_that_is_asked_for_is_the_maintained_one():
+    """vllm-project/vllm#7649: pynvml is the deprecated package of the same module."""
+    asked = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    wanted = [*asked["dependencies"], *chain(*asked["optional-dependencies"].values())]
+    assert any(one.startswith("nvidia-ml-py>=") for one in wanted)
+    assert not any(one.startswith("pynvml") for one in wanted)
+
+
 def test_an_old_binding_without_a_query_is_like_a_gpu_without_it():
+    """gpuopenanalytics/pynvml#26, Syllo/nvtop#109, #318, microsoft/WSL#7162:
+    a part of the library."""
     nvml = FakeNvml(count=1)
     del nvml.answers["nvmlDeviceGetFieldValues"], nvml.answers["nvmlDeviceGetSamples"]
     reading = one(nvml)
@@ -158,11 +205,15 @@ def test_what_is_not_supported_is_asked_for_once():
 
 
 def test_a_name_in_bytes_is_decoded():
+    """dask/distributed#5768, Atoptool/atop#236, rossumai/nvgpu#29,
+    huggingface/optimum-benchmark#240"""
     reading = one(FakeNvml(count=1, nvmlDeviceGetName=b"NVIDIA A100\xff"))
     assert reading.note.startswith("NVIDIA A100\ufffd; ")
 
 
 def test_busy_is_the_mean_of_the_drivers_new_samples():
+    """mindprince/nvidia_gpu_prometheus_exporter#12, plazonic/nvidia_gpu_prometheus_exporter#5:
+    one look now and then at a window of less than a second is a lottery."""
     buffer = [sample(100, 90), sample(200, 10)]
     nvml = FakeNvml(count=1, nvmlDeviceGetSamples=lambda handle, kind, since: (1, buffer))
     source = source_of(nvml)
@@ -221,6 +272,7 @@ def test_a_gpu_lost_while_it_is_described_is_named():
     ],
 )
 def test_without_a_usable_driver_it_is_one_sentence(code, words):
+    """wookayin/gpustat#147, #90, rapidsai/dask-cuda#949, anderskm/gputil#55: a traceback."""
     (found,) = look(TARGET, nvml=FakeNvml(nvmlInit=fail(code)))
     assert isinstance(found, Unavailable)
     assert words in found.reason
@@ -240,6 +292,8 @@ def test_without_the_package_it_names_the_command_to_install_it(monkeypatch):
 
 
 def test_the_deprecated_package_may_warn(monkeypatch):
+    """vllm-project/vllm#7649: two packages with one module name."""
+
     class Deprecated(FakeNvml):
         def nvmlInit(self):
             raise FakeError(12)

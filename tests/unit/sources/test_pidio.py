@@ -20,6 +20,7 @@ def test_the_seven_counters_of_a_recorded_file():
 
 
 def test_blank_and_unknown_lines_are_passed_over():
+    """giampaolo/psutil#1004: a blank line at the end was a ValueError."""
     text = (DATA / "pid_io.txt").read_bytes()
     odd = b"\n" + text.replace(b"wchar:", b"new_counter: 7\nodd line\nwchar:") + b"\n\n"
     assert parse_io(odd) == parse_io(text)

@@ -49,6 +49,7 @@ def asked(source):
 
 
 def test_one_pass_gives_what_was_asked_and_what_was_fetched(proc):
+    """ncabatoff/process-exporter#95, shirou/gopsutil#672: two numbers of two layers, never one."""
     proc.process(10, 1, rchar=100, read_bytes=10)
     source = ProcessSource(Target(root_pid=10), roots=proc.roots)
     source.read()
@@ -90,6 +91,8 @@ def test_strangers_and_excluded_processes_are_left_out(proc):
 
 
 def test_a_process_that_may_not_be_read_is_counted_and_the_others_go_on(proc):
+    """giampaolo/psutil#1381, #606, snakemake/snakemake#2278:
+    one refusal dropped the whole sample."""
     proc.process(10, 1)
     source = ProcessSource(Target(root_pid=10), roots=proc.roots)
     source.read()

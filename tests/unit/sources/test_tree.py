@@ -59,6 +59,7 @@ def test_a_reaped_child_is_counted_once():
 
 
 def test_three_generations_of_workers_are_not_counted_twice():
+    """HSF/prmon#35, #173, ROCm/omnistat#291, snakemake/snakemake#2147"""
     # Each epoch: two workers read 32, end, and are folded. A sum of increases per pid gives 320.
     story = Story()
     story.tick({1: 0, 10: (1, 0)})
