@@ -272,7 +272,7 @@ def test_a_gpu_lost_while_it_is_described_is_named():
     ],
 )
 def test_without_a_usable_driver_it_is_one_sentence(code, words):
-    """wookayin/gpustat#147, wookayin/gpustat#90, rapidsai/dask-cuda#949, anderskm/gputil#55: a crash."""
+    """wookayin/gpustat#147, wookayin/gpustat#90, rapidsai/dask-cuda#949, anderskm/gputil#55."""
     (found,) = look(TARGET, nvml=FakeNvml(nvmlInit=fail(code)))
     assert isinstance(found, Unavailable)
     assert words in found.reason
