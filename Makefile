@@ -34,6 +34,7 @@ $(DEFAULT_DATA): | setup
 	@mv $@.partial $@
 
 test: setup  ## all tests; what cannot run here is skipped and says why
+	@sh scripts/setup.sh test
 	@$(PYTHON) -m pytest
 
 unit: setup  ## the fast tests

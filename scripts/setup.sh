@@ -1,6 +1,7 @@
 #!/bin/sh
 # Make .venv with the pinned packages, and install fio when it is missing and we may.
 # A stamp inside .venv holds a digest of what it was made from: while that stands, nothing is installed.
+# With the word "test": the Debian packages too that tests need when root runs them.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -24,8 +25,10 @@ install_packages() {
     command -v apt-get >/dev/null 2>&1 || return 1
     prefix=$(as_root) || return 1
     say "installing $* with apt-get"
-    $prefix apt-get update -qq >/dev/null 2>&1 || true
-    $prefix env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null 2>&1
+    [ -n "${updated:-}" ] || $prefix apt-get update -qq >/dev/null 2>&1 || true
+    updated=yes
+    $prefix env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=60 install -y -qq \
+        --no-install-recommends "$@" >/dev/null 2>&1
 }
 
 suits() {
@@ -85,4 +88,81 @@ if ! command -v fio >/dev/null 2>&1 && [ ! -e "$venv/.no-fio" ]; then
 fi
 if ! command -v fio >/dev/null 2>&1; then
     say "fio is missing and may not be installed from here, so runs go without the storage ceiling; to have it: apt-get install fio."
+fi
+
+# What tests run as root need, one set a line: a program of it that shows it is there, and packages.
+test_sets='
+ip iproute2
+mkfs.xfs xfsprogs
+mkfs.btrfs btrfs-progs
+mksquashfs squashfs-tools
+bpftrace bpftrace
+sshfs sshfs openssh-sftp-server
+mfsmount moosefs-master moosefs-chunkserver moosefs-client
+glusterd glusterfs-server glusterfs-client
+'
+
+# Print the packages of each set whose program is missing.
+missing_sets() {
+    printf '%s' "$test_sets" | while read -r program packages; do
+        [ -z "$program" ] || command -v "$program" >/dev/null 2>&1 || echo "$packages"
+    done
+}
+
+# Print which services of the servers among them this machine has.
+services() {
+    for unit in glusterd glustereventsd moosefs-master moosefs-chunkserver; do
+        [ ! -e "/lib/systemd/system/$unit.service" ] || echo "$unit"
+    done
+}
+
+# Run a command that installs. No server that it brings is started, now or with the machine: tests
+# start their own.
+without_services() {
+    policy=/usr/sbin/policy-rc.d
+    had=" $(services | tr '\n' ' ')"
+    if [ -e "$policy" ]; then
+        policy=
+    else
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 755 "$policy"
+    fi
+    status=0
+    "$@" || status=$?
+    for unit in $(services); do
+        case "$had" in
+            *" $unit "*) ;; # was here before
+            *) systemctl disable --quiet "$unit" >/dev/null 2>&1 || true ;;
+        esac
+    done
+    if [ -n "$policy" ]; then
+        rm -f "$policy"
+        trap - EXIT
+    fi
+    return "$status"
+}
+
+setup_tests() {
+    missing=$(missing_sets)
+    [ -n "$missing" ] || return 0
+    if [ "$(cat "$venv/.tried-for-tests" 2>/dev/null)" != "$missing" ]; then
+        # shellcheck disable=SC2086 # words are packages
+        without_services install_packages $missing || printf '%s\n' "$missing" |
+            while read -r packages; do
+                # One that is not to be had must not keep the others away.
+                without_services install_packages $packages || true
+            done
+        missing=$(missing_sets)
+        echo "$missing" >"$venv/.tried-for-tests"
+    fi
+    [ -z "$missing" ] || printf '%s\n' "$missing" | while read -r packages; do
+        say "could not be installed: $packages; tests that need it are skipped and say so."
+    done
+}
+
+# Others than root can mount nothing: their tests are skipped whatever is installed.
+if [ "${1:-}" = test ] && [ "$(id -u)" = 0 ]; then
+    PATH=$PATH:/usr/sbin:/sbin
+    setup_tests
 fi
