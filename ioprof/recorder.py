@@ -12,12 +12,13 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import psutil
 
+from ioprof import attached
 from ioprof.clock import Clock, MonotonicClock
 from ioprof.errors import MeasureError
 from ioprof.leash import leashed
@@ -41,6 +42,9 @@ class RecordSpec(msgspec.Struct, frozen=True, kw_only=True):
     node: int = 0
     environment: dict[str, str] = {}
     deadline_s: float | None = None
+    attached: bool = False
+    """The command keeps our terminal, standard streams and process group, as if it ran alone; its
+    daemons outlive the recording. Otherwise it has a session and a log of its own."""
 
 
 class RecordResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +54,7 @@ class RecordResult(msgspec.Struct, frozen=True, kw_only=True):
     started_s: float
     ended_s: float
     ended_by: str | None = None
-    """"interrupted", "deadline", or None when the command ended by itself."""
+    """"interrupted", "deadline", "terminated", or None when the command ended by itself."""
 
 
 def log_path(folder: Path, node: int) -> Path:
@@ -77,9 +81,12 @@ def record(spec: RecordSpec, *, clock: Clock | None = None) -> RecordResult:
     )
     with SamplerProcess.start(sampler_spec) as sampler:
         started_s = clock.now_s()
-        with _started(spec) as child:
-            ended_by = _wait(child, deadline_s=spec.deadline_s, clock=clock)
-            _end_survivors(spare={os.getpid(), sampler.pid})
+        if spec.attached:
+            child, ended_by = attached.run(spec.command, environment=_environment(spec))
+        else:
+            with _started(spec) as child:
+                ended_by = _wait(child, deadline_s=spec.deadline_s, clock=clock)
+                _end_survivors(spare={os.getpid(), sampler.pid})
         ended_s = clock.now_s()
         # The command is reaped by now: the sampler's last tick sees its final counters.
         sampler.stop()
@@ -111,13 +118,12 @@ def _become_subreaper() -> None:
         )
 
 
+def _environment(spec: RecordSpec) -> dict[str, str]:
+    return {**os.environ, **spec.environment, "IOPROF_EVENTS": str(spec.folder)}
+
+
 @contextlib.contextmanager
 def _started(spec: RecordSpec) -> Iterator[subprocess.Popen[bytes]]:
-    environment: Mapping[str, str] = {
-        **os.environ,
-        **spec.environment,
-        "IOPROF_EVENTS": str(spec.folder),
-    }
     with log_path(spec.folder, spec.node).open("ab") as log:
         try:
             child = subprocess.Popen(
@@ -126,7 +132,7 @@ def _started(spec: RecordSpec) -> Iterator[subprocess.Popen[bytes]]:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=_environment(spec),
                 start_new_session=True,
             )
         except OSError as error:

@@ -88,7 +88,9 @@ def rates(
             f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "
             "storage counter"
         )
-    metadata, metadata_source = metadata_operations(seen.log, window)
+    metadata, metadata_source = metadata_operations(
+        seen.log, start_s=window.start_s, end_s=window.end_s
+    )
     sizes = request_sizes(seen.log, window)
     if metadata is None:
         reasons["metadata_ops_per_s"] = "no counter of this mount tells its metadata operations"

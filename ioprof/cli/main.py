@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ioprof.cli import dataset, doctor, profile, report, watch
+from ioprof.cli import dataset, doctor, profile, report, run, watch
 from ioprof.errors import IoprofError
 
 app = typer.Typer(
@@ -17,6 +17,10 @@ app = typer.Typer(
     help="How much must storage deliver so that N accelerators never wait, and does it?",
 )
 app.command("profile")(profile.profile)
+app.command(
+    "run",
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
+)(run.run)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("watch")(watch.watch)

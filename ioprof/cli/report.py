@@ -26,8 +26,12 @@ def report(
 
     Needs neither the dataset nor the machine that the run was made on.
     """
+    from ioprof.cli.run import show_recorded
     from ioprof.record.store import RunDirectory
 
+    if RunDirectory(run).recorded.exists():
+        show_recorded(RunDirectory(run), as_json=json)
+        return
     raise typer.Exit(show(RunDirectory(run), as_json=json, figures=figures))
 
 

@@ -3,7 +3,8 @@
 Format history (`FORMAT_VERSION`):
 
     1   ioprof 0.1   first: study.json, cells/<id>/{cell.json,node-<n>.jsonl,rank-<n>.jsonl},
-                     fio/, filelist.npz, summary.json
+                     fio/, filelist.npz, summary.json; of a recorded command run.json and
+                     cells/command/
 
 JSON is written whole to a temporary name and renamed; JSON Lines are append-only, so what a killed
 run left behind is read up to its last whole line.
@@ -26,7 +27,7 @@ from ioprof.record.step import Event, Step
 
 FORMAT_VERSION = 1
 
-_FILES = ("study.json", "summary.json", "filelist.npz", "report.html")
+_FILES = ("study.json", "run.json", "summary.json", "filelist.npz", "report.html")
 _FOLDERS = ("cells", "fio", "figures")
 
 _T = TypeVar("_T")
@@ -86,7 +87,8 @@ class RunDirectory:
     def _remove_own_files(self, present: set[str]) -> None:
         # --force on a wrong path must not empty somebody's project: without a plan in it, it is
         # a run directory only if nothing else is in it either.
-        if "study.json" not in present and not present <= {*_FILES, *_FOLDERS}:
+        planned = {"study.json", "run.json"} & present
+        if not planned and not present <= {*_FILES, *_FOLDERS}:
             raise UsageError(
                 f"{self.root} holds files and is no run directory, so --force does not touch it. "
                 "Give another --out."
@@ -108,6 +110,11 @@ class RunDirectory:
     def study(self) -> Path:
         """The plan."""
         return self.root / "study.json"
+
+    @property
+    def recorded(self) -> Path:
+        """What was asked for of a command that was recorded as it is."""
+        return self.root / "run.json"
 
     @property
     def summary(self) -> Path:

@@ -174,9 +174,8 @@ def synthetic_step_s(summary: Summary, topology: str) -> float | None:
 def counter(summary: Summary) -> str:
     """Which counter says what storage delivered, why, and what it cannot see."""
     mount = summary.dataset.mount
-    told = [mount.counter_source or "none"]
-    if mount.counter_note:
-        told.append(bare(mount.counter_note))
+    source, note = mount.counter_source or "none", bare(mount.counter_note or "")
+    told = [note] if note.startswith(source) else list(filter(None, [source, note]))
     told += map(bare, mount.blind_spots)
     if mount.runner_up:
         told.append(f"next best: {mount.runner_up}")

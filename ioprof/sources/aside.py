@@ -47,8 +47,10 @@ class Aside:
         TimeoutError when it has not ended by the deadline.
         """
         asked_s = self._clock.now_s()
-        self._start()
-        self._wanted.set()
+        if self._thread is None:
+            self._start()
+        else:
+            self._wanted.set()
         readings: list[Reading] = []
         while not any(_began(reading, asked_s) for reading in readings):
             left_s = asked_s + deadline_s - self._clock.now_s()
@@ -76,9 +78,8 @@ class Aside:
             readings += look
 
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         while not self._closed.is_set():

@@ -14,7 +14,7 @@ from ioprof.sources.source import Roots, Target
 
 UNITS = (
     "_bytes", "_seconds", "_operations", "_calls", "_merges", "_major", "_pages", "_requests",
-    "_hits", "_misses", "_packets", "_retransmits", "_ticks",
+    "_hits", "_misses", "_packets", "retransmits", "_ticks",
 )  # fmt: skip
 
 

@@ -1,0 +1,57 @@
+"""A command that was recorded as it is: what was asked for, how it ended, what it read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ioprof.record.dataset import Mount
+from ioprof.record.header import Host
+from ioprof.record.headline import Calibration
+
+CELL = "command"
+"""The folder under `cells/` that a recorded command's files are in."""
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """`run.json`. `exit_status` and `ended_s` are None while the command runs, and stay so when
+    ioprof itself was killed."""
+
+    format_version: int
+    ioprof_version: str
+    created: str
+    command: tuple[str, ...]
+    data: str | None
+    interval_s: float
+    host: Host
+    mount: Mount | None
+    top_devices: tuple[str, ...]
+    calibration: Calibration | None
+    unavailable: dict[str, str] = {}
+    started_s: float | None = None
+    ended_s: float | None = None
+    exit_status: int | None = None
+    partial: str | None = None
+    """"interrupted" or "terminated" when a signal to ioprof ended it early."""
+
+
+class RecordedTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a recorded command read, first look to last. Missing is null, with a reason by name."""
+
+    command: tuple[str, ...]
+    exit_status: int | None
+    partial: str | None
+    seconds: float
+    requested_bytes: float | None
+    read_calls: float | None
+    storage_read_bytes: float | None
+    storage_read_source: str | None
+    storage_reads: float | None
+    read_request_bytes: float | None
+    read_latency_s: float | None
+    metadata_operations: float | None
+    metadata_source: str | None
+    cache_served: float | None
+    cpu_busy: float | None
+    why: str
+    """One sentence on what was asked for and what storage delivered."""
+    reasons: dict[str, str] = {}
