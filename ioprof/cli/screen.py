@@ -38,6 +38,8 @@ _NAMES = {
 }
 """How a number is called on the screen, in the order in which it stands there."""
 _MANY_GPUS = 8
+_WHAT_WIDTH = WIDTH - _LABEL_WIDTH - _VALUE_WIDTH - 5
+"""Columns for the words after a value."""
 
 
 class Display(Protocol):
@@ -135,19 +137,26 @@ def _rows(view: View) -> list[tuple[str, str, str]]:
         (
             "Storage read",
             format_bandwidth(view.storage_read_bytes_per_s),
-            view.storage_read_source or "",
+            _shortened(view.storage_read_source or ""),
         ),
         ("Reads", _per_second(view.reads_per_s), f"mean size {size}, mean latency {latency}"),
         ("Metadata", _per_second(view.metadata_ops_per_s), view.metadata_ops_source or ""),
         (
             "Served from cache",
             format_percent(view.cache_served),
-            f"of what was asked for: {served}" if view.cache_served is not None else "",
+            _shortened(served or "") if view.cache_served is not None else "",
         ),
         ("GPU busy", format_percent(view.gpu_kernel_busy), _gpu_words(view)),
         ("CPU busy", format_percent(view.cpu_busy), "of the CPUs that may be used here"),
         ("NIC receive", format_bandwidth(view.receive_bytes_per_s), view.receive_link or ""),
     ]
+
+
+def _shortened(source: str) -> str:
+    """A source with many or long instances, so that its layer and scope still find room."""
+    name, bracket, layer = source.rpartition(" (")
+    room = _WHAT_WIDTH - cell_len(bracket + layer)
+    return f"{_cut(printable(name), room)}{bracket}{layer}"
 
 
 def _per_second(value: float | None) -> str:

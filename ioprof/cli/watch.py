@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ioprof.cli.dataview import DataView
     from ioprof.cli.openmetrics import Address, Exporter
     from ioprof.cli.screen import Display
-    from ioprof.live.looks import Look
     from ioprof.live.view import View
     from ioprof.sources.source import Target
 
@@ -57,12 +56,16 @@ def watch(
     duration_s = None if duration is None else parse_duration_s(duration)
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval} is too short. Give 100ms or more.")
+    if duration_s is not None and duration_s < interval_s:
+        raise UsageError(f"--duration {duration} ends before the first --interval of {interval}.")
     address = _address(listen, once=once, anywhere=listen_anywhere)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt):
         found = _look(data)
-        views = _views(_target(data, found), interval_s=interval_s, once=once, address=address)
-        with contextlib.closing(views):
+        with contextlib.ExitStack() as stack:
+            exporter = None if address is None else _serve(stack, address)
+            views = _views(_target(data, found), exporter, interval_s=interval_s, once=once)
+            stack.enter_context(contextlib.closing(views))
             _show(views, data, found, once=once, json=json, end_s=duration_s, interval_s=interval_s)
     raise typer.Exit(EXIT_MEASURED)
 
@@ -106,7 +109,7 @@ def _target(data: Path, found: DataView) -> Target:
 
 
 def _views(
-    target: Target, *, interval_s: float, once: bool, address: Address | None
+    target: Target, exporter: Exporter | None, *, interval_s: float, once: bool
 ) -> Generator[tuple[float, View], None, None]:
     """Seconds since the first look, and the view of each later one."""
     from ioprof.clock import MonotonicClock, ticks
@@ -117,25 +120,21 @@ def _views(
 
     clock = MonotonicClock()
     processes = Processes(clock=clock, period_s=max(PERIOD_S, interval_s))
-    with contextlib.ExitStack() as stack:
-        looks = stack.enter_context(Looks(find_all(target), clock=clock))
-        exporter = None
+    with Looks(find_all(target), clock=clock) as looks:
         start_s = clock.now_s()
         for index, t_s in ticks(clock, interval_s=interval_s, start_s=start_s):
             look, top = looks.take(fresh=once), processes.top(fresh=once)
-            if index == 0 and address is not None:
-                exporter = _serve(stack, look, address)
             if exporter is not None:
                 exporter.look = look
             if index > 0:
                 yield t_s - start_s, view(look, top)
 
 
-def _serve(stack: contextlib.ExitStack, look: Look, address: Address) -> Exporter:
+def _serve(stack: contextlib.ExitStack, address: Address) -> Exporter:
+    """An exporter that is served until the stack is left; it is handed each look."""
     from ioprof.cli.openmetrics import Exporter, Listener
 
     exporter = Exporter()
-    exporter.look = look
     listener = stack.enter_context(Listener(exporter, address=address))
     typer.echo(f"OpenMetrics at {listener.address.url}", err=True)
     return exporter
@@ -184,7 +183,7 @@ def _display(data: Path, found: DataView) -> Display:
     from ioprof.cli.screen import Lines, Screen
 
     console: Console = Console(highlight=False)
-    if console.is_terminal:
+    if console.is_terminal and not console.is_dumb_terminal:
         return Screen(title=_title(data, found), console=console)
     return Lines(console=console, errors=Console(stderr=True, highlight=False))
 

@@ -193,7 +193,8 @@ def _requested(look: Look) -> tuple[Rate, str | None]:
     if unreadable:
         why = f"{unreadable} processes of other users may not be read"
         return Rate(value=None, reason=f"what was asked for is not known: {why}"), None
-    source = "process.io (app, every process; pipes, sockets and other mounts make it too high)"
+    # Pipes, sockets and other mounts are in what every process asked for.
+    source = "process.io (app, whole node; rather too high)"
     return tree[0].rate(_REQUESTED), source
 
 
