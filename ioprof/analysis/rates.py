@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -88,15 +90,7 @@ def rates(
             f"the window holds fewer than {PEAK_WINDOWS} whole seconds between pauses, or no "
             "storage counter"
         )
-    metadata, metadata_source = metadata_operations(
-        seen.log, start_s=window.start_s, end_s=window.end_s
-    )
-    sizes = request_sizes(seen.log, window)
-    if metadata is None:
-        reasons["metadata_ops_per_s"] = "no counter of this mount tells its metadata operations"
-        reasons["metadata_ops_source"] = reasons["metadata_ops_per_s"]
-    if sizes is None:
-        reasons["read_request_sizes"] = "no counter of this mount tells sizes one by one"
+    asked, asked_reasons = _asked(seen.log, window)
     host, host_reasons = _host(seen.log, window, ranks=len(seen.ranks))
     seconds = window.seconds
     return Rates(
@@ -107,13 +101,29 @@ def rates(
         peak_storage_read_bytes_per_s=peak,
         reads_per_s=_per(found.storage_reads, seconds),
         read_request_bytes=_per(found.storage_read_bytes, found.storage_reads),
-        read_request_sizes=sizes,
-        metadata_ops_per_s=_per(metadata, seconds),
-        metadata_ops_source=metadata_source,
         read_latency_s=_per(found.storage_read_time_s, found.storage_reads),
-        reasons=reasons | host_reasons,
+        reasons=reasons | asked_reasons | host_reasons,
+        **asked,
         **host,
     )
+
+
+def _asked(log: CounterLog, window: Window) -> tuple[dict[str, Any], dict[str, str]]:
+    """What was asked for beside bytes, and why it is not known."""
+    operations, source = metadata_operations(log, start_s=window.start_s, end_s=window.end_s)
+    sizes = request_sizes(log, window)
+    values = {
+        "metadata_ops_per_s": _per(operations, window.seconds),
+        "metadata_ops_source": source,
+        "read_request_sizes": sizes,
+    }
+    no_metadata = "no counter of this mount tells its metadata operations"
+    why = {
+        "metadata_ops_per_s": no_metadata,
+        "metadata_ops_source": no_metadata,
+        "read_request_sizes": "no counter of this mount tells sizes one by one",
+    }
+    return values, {name: why[name] for name, value in values.items() if value is None}
 
 
 def _per(value: float | None, by: float | None) -> float | None:
@@ -147,8 +157,8 @@ def _grown(log: CounterLog, window: Window, source: str, instance: str, name: st
 
 def _host(
     log: CounterLog, window: Window, *, ranks: int
-) -> tuple[dict[str, float | None], dict[str, str]]:
-    values: dict[str, float | None] = {}
+) -> tuple[dict[str, Any], dict[str, str]]:
+    values: dict[str, Any] = {}
     cpu = cpu_busy(log, window)
     stalled = _grown(log, window, "pressure.io", "host", "stall_some_seconds_total")
     values["cpu_busy"] = cpu.value

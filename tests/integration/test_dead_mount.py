@@ -126,6 +126,35 @@ def test_doctor_names_the_mount_and_goes_on_with_the_rest(mountpoint, state, say
     assert left_behind(mountpoint) == []
 
 
+@pytest.mark.parametrize("command", ["run", "watch"])
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [("hung", "not responding"), ("gone", "Transport endpoint is not connected")],
+)
+def test_run_and_watch_end_with_a_sentence_and_start_nothing(
+    mountpoint, tmp_path, command, state, says
+):
+    started = tmp_path / "started"
+    rest = ("--out", str(tmp_path / "run"), "--", "touch", str(started))
+    ended = beside(
+        state,
+        mountpoint,
+        *IOPROF,
+        command,
+        "--data",
+        str(mountpoint),
+        *(rest if command == "run" else ("--once", "--json")),
+    )
+    assert ended.status == 3, ended.stderr
+    last = " ".join(ended.stderr.split())
+    assert says in last
+    assert str(mountpoint) in last
+    assert "Traceback" not in ended.stderr
+    assert not started.exists()
+    assert ended.took_s < SOON_S
+    assert left_behind(mountpoint) == []
+
+
 @pytest.mark.parametrize("command", [("doctor", "--data"), ("dataset", "make", "--samples=2")])
 def test_a_dead_mount_that_was_not_asked_for_holds_nobody_up(mountpoint, tmp_path, command):
     """prometheus/node_exporter#868: every mount was touched, also those that nobody asked for."""
