@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ioprof.cli import untouched
+from ioprof.cli.printable import printable
 from ioprof.errors import EXIT_MEASURED, EXIT_NOT_MEASURED, MeasureError
 
 if TYPE_CHECKING:
@@ -129,14 +130,14 @@ def render(checks: list[Check]) -> str:
 
 
 def _lines(check: Check) -> list[str]:
-    head = f"  {_MARKS[check.state]:<5} {_printable(check.name):<{_NAME_WIDTH}}  "
+    head = f"  {_MARKS[check.state]:<5} {printable(check.name):<{_NAME_WIDTH}}  "
     if len(head) > len(_MARGIN):
         # A name too long for its column has a line of its own.
-        lines = [head.rstrip()[:_WIDTH], *_wrapped(_printable(check.says), _MARGIN)]
+        lines = [head.rstrip()[:_WIDTH], *_wrapped(printable(check.says), _MARGIN)]
     else:
-        lines = _wrapped(_printable(check.says), head)
+        lines = _wrapped(printable(check.says), head)
     if check.remedy:
-        lines += _wrapped(f"-> {_printable(check.remedy)}", _MARGIN)
+        lines += _wrapped(f"-> {printable(check.remedy)}", _MARGIN)
     for fact in check.facts:
         lines += _fact(fact)
     return lines
@@ -157,10 +158,3 @@ def _wrapped(text: str, first: str) -> list[str]:
     return textwrap.wrap(
         text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
     ) or [first.rstrip()]
-
-
-def _printable(text: str) -> str:
-    """A name from the filesystem may hold what a terminal would obey."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from ioprof.cli.printable import printable
 from ioprof.live.view import View
 from ioprof.units import (
     MISSING,
@@ -232,10 +233,3 @@ def _spread(left: str, right: str, width: int) -> str:
 
 def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
-
-
-def printable(text: str) -> str:
-    """A name of a process or a mount may hold what a terminal would obey."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )

@@ -180,12 +180,9 @@ def _no_device(mount: Mount) -> str:
         return f"{mount.path} is {name}: it lives in memory and has no storage under it"
     if _over_network(name):
         hidden = "; drives that it takes over from user space no kernel sees" * (name == "wekafs")
-        return (
-            f"{name} has no block device under it, and ioprof does not read the client counters "
-            f"of this filesystem yet{hidden}"
-        )
+        return f"{name} has no block device under it: its client's own counters tell{hidden}"
     if name == "zfs":
-        return "zfs hides its devices from the mount, and ioprof does not read pool counters yet"
+        return "zfs hides its devices from the mount"
     return (
         f"{name} on {mount.source or mount.path} names no block device (number {mount.major_minor})"
     )

@@ -99,3 +99,11 @@ def test_the_output_in_the_readme_is_that_of_the_example_run():
     script = ROOT / "scripts" / "readme_output.py"
     checked = subprocess.run([sys.executable, str(script), "--check"], cwd=ROOT)
     assert checked.returncode == 0, f"README.md is stale: run python {script.relative_to(ROOT)}"
+
+
+def test_the_page_of_sources_is_what_their_modules_say():
+    script = ROOT / "scripts" / "sources_page.py"
+    checked = subprocess.run([sys.executable, str(script), "--check"], cwd=ROOT)
+    assert checked.returncode == 0, (
+        f"docs/sources.md is stale: run python {script.relative_to(ROOT)}"
+    )

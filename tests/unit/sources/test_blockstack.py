@@ -177,7 +177,7 @@ def test_a_btrfs_that_sysfs_does_not_list_has_no_device_and_says_so(fake):
         ("/mnt/smb", "cifs has no block device under it"),
         ("/mnt/weka", "from user space no kernel sees"),
         ("/gpfs/fs1", "gpfs has no block device under it"),
-        ("/mnt/beegfs", "client counters of this filesystem yet"),
+        ("/mnt/beegfs", "its client's own counters tell"),
         ("/dev/shm", "/dev/shm is tmpfs: it lives in memory"),
     ],
 )
