@@ -50,11 +50,19 @@ def why_not(kind: Kind | Literal["squashfs", "overlay"]) -> str | None:
     missing = [tool for tool in ("losetup", "mount", *maker) if shutil.which(tool) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
+    if not Path("/dev/loop-control").exists() and shutil.which("modprobe"):
+        subprocess.run(["modprobe", "--quiet", "loop"], capture_output=True)
     if not Path("/dev/loop-control").exists():
         return "this kernel has no loop devices"
-    if f"\t{kind}\n" not in Path("/proc/filesystems").read_text():
-        return f"this kernel has no {kind}"
-    return None
+    return None if _kernel_has(kind) else f"this kernel has no {kind}"
+
+
+def _kernel_has(kind: str) -> bool:
+    """Whether the kernel knows the filesystem, or learns it: a module may not be loaded yet."""
+    known = Path("/proc/filesystems")
+    if f"\t{kind}\n" not in known.read_text() and shutil.which("modprobe"):
+        subprocess.run(["modprobe", "--quiet", kind], capture_output=True)
+    return f"\t{kind}\n" in known.read_text()
 
 
 @contextlib.contextmanager
@@ -160,6 +168,13 @@ def mounted(source: str, *, kind: str, options: str = "noatime") -> Iterator[Pat
             unmount(mountpoint)
 
 
+def is_mounted(path: Path) -> bool:
+    """By the kernel's list: the mount itself is not touched, since it may not answer."""
+    listed = str(path).translate({ord(c): f"\\{ord(c):03o}" for c in " \t\n\\"})
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return any(line.split(" ")[4] == listed for line in lines)
+
+
 def unmount(mountpoint: Path) -> None:
     """Unmount, and at once: what a failed test still holds open must not keep the device."""
     if subprocess.run(["umount", str(mountpoint)], capture_output=True).returncode != 0:
@@ -174,7 +189,7 @@ def folder_on_disk() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        if not any(path.is_mount() for path in folder.iterdir()):
+        if not any(is_mounted(path) for path in folder.iterdir()):
             shutil.rmtree(folder)
 
 

@@ -18,13 +18,13 @@ from pathlib import Path
 import pytest
 
 from tests.integration import netns
-from tests.integration.loopfs import folder_on_disk, unmount
+from tests.integration.loopfs import folder_on_disk, is_mounted, unmount
 from tests.integration.netns import ADDRESS, Network, network
 from tests.integration.servers import serving, serving_all, wait_until, written_bytes
 
 _SFTP_SERVER = Path("/usr/lib/openssh/sftp-server")
 _EMPTY_METADATA = Path("/var/lib/mfs/metadata.mfs.empty")
-_GLUSTER_FOLDERS = ("/var/lib/glusterd", "/var/log/glusterfs", "/run/gluster")
+_GLUSTER_FOLDERS = ("/var/lib/glusterd", "/var/log/glusterfs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,12 +122,17 @@ def glusterfs() -> Iterator[NetworkMount]:
 def _glusterd(folder: Path, net: Network) -> Iterator[Callable[..., None]]:
     """A glusterd that keeps its state in `folder`, and how to give it an order."""
     (folder / "brick").mkdir()
-    own = [folder / name for name in ("state", "logs", "sockets")]
-    for each in own:
-        each.mkdir()
-    binds = [f"mount --bind '{a}' {b}" for a, b in zip(own, _GLUSTER_FOLDERS, strict=True)]
-    made = f"mkdir -p {' '.join(_GLUSTER_FOLDERS)}"
-    script = " && ".join([made, *binds, "exec glusterd --no-daemon"])
+    for name in _GLUSTER_FOLDERS:
+        (folder / Path(name).name).mkdir()
+    # In its own mounts alone: the machine's glusterd, and its sockets in /run, are not touched.
+    script = " && ".join(
+        [
+            f"mkdir -p {' '.join(_GLUSTER_FOLDERS)}",
+            *(f"mount --bind '{folder}/{Path(name).name}' {name}" for name in _GLUSTER_FOLDERS),
+            "mount -t tmpfs tmpfs /run",
+            "exec glusterd --no-daemon",
+        ]
+    )
     log = folder / "glusterd.log"
     with serving_all(net.inside("sh", "-c", script), log=log) as glusterd:
 
@@ -159,10 +164,10 @@ def _client(
     log = folder / "client.log"
     with serving(command, log=log, wire=wire) as process:
         try:
-            wait_until(mountpoint.is_mount, what=command[0], by=process, log=log)
+            wait_until(lambda: is_mounted(mountpoint), what=command[0], by=process, log=log)
             yield mountpoint
         finally:
-            if mountpoint.is_mount():
+            if is_mounted(mountpoint):
                 unmount(mountpoint)
 
 
