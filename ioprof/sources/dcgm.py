@@ -6,24 +6,20 @@ must be on this machine; nothing else is ever asked.
 
 from __future__ import annotations
 
-import http.client
 import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
 
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.aside import Aside
+from ioprof.sources.exporter import Exporter
 from ioprof.sources.source import Fact, Found, Roots, Target
 
 if TYPE_CHECKING:
     from prometheus_client.samples import Sample
 
 VARIABLE = "IOPROF_DCGM_METRICS"
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_TIMEOUT_S = 2.0
-_MOST_BYTES = 8 * 2**20
 _MIB = 2**20
 _PERCENT = 0.01
 _COUNTERS: dict[str, tuple[str, float]] = {
@@ -115,11 +111,8 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
     if not address:
         return []
     try:
-        url = urlsplit(address)
-        is_ours = url.scheme == "http" and url.hostname in _LOOPBACK and url.port != 0
+        exporter = Exporter(address)
     except ValueError:
-        is_ours = False
-    if not is_ours:
         return [
             Unavailable(
                 source="dcgm",
@@ -127,7 +120,7 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
                 remedy=f"{VARIABLE}=http://127.0.0.1:9400/metrics",
             )
         ]
-    return [Aside(DcgmSource(url))]
+    return [Aside(DcgmSource(exporter))]
 
 
 def parse(text: bytes) -> dict[str, dict[str, Number]]:
@@ -178,12 +171,12 @@ class DcgmSource:
     name = "dcgm"
     every_ticks = 1
 
-    def __init__(self, url: SplitResult) -> None:
-        self._url = url
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
 
     def read(self) -> Iterable[Reading]:
         """One look; OSError when the exporter does not answer in time."""
-        for gpu, values in parse(self._fetch()).items():
+        for gpu, values in parse(self._exporter.fetch()).items():
             yield Reading(
                 source="dcgm",
                 instance=gpu,
@@ -192,21 +185,6 @@ class DcgmSource:
                 counters=_named(values, _COUNTERS),
                 gauges=_named(values, _GAUGES),
             )
-
-    def _fetch(self) -> bytes:
-        # Plain HTTP to this machine: no proxy is asked and no redirection followed.
-        host, port = self._url.hostname or "", self._url.port or 80
-        connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
-        try:
-            connection.request("GET", self._url.path or "/metrics")
-            with connection.getresponse() as answer:
-                if answer.status != http.HTTPStatus.OK:
-                    raise OSError(0, f"the exporter answered {answer.status} {answer.reason}")
-                return answer.read(_MOST_BYTES)
-        except http.client.HTTPException as error:
-            raise OSError(0, f"the exporter's answer is not HTTP: {error!r}") from None
-        finally:
-            connection.close()
 
     def close(self) -> None:
         """Nothing is kept open."""
