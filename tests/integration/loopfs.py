@@ -20,6 +20,8 @@ import pytest
 Kind = Literal["xfs", "btrfs", "ext4"]
 
 IMAGES = Path(__file__).resolve().parents[2] / "data"
+PREFIX = f"loop-{os.getpid()}-"
+"""Of the folders that these tests make, and so of what is mounted and served there."""
 _MAKE = {"xfs": ("-q", "-f"), "btrfs": ("-q", "-f"), "ext4": ("-q", "-F")}
 
 
@@ -185,7 +187,7 @@ def unmount(mountpoint: Path) -> None:
 def folder_on_disk() -> Iterator[Path]:
     """A folder beside the datasets; removed only when nothing is mounted in it any more."""
     IMAGES.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="loop-", dir=IMAGES))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=IMAGES))
     try:
         yield folder
     finally:

@@ -44,10 +44,13 @@ def sshfs() -> Iterator[NetworkMount]:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             server = stack.enter_context(
-                serving([str(_SFTP_SERVER), "-e"], log=folder / "server.log", wire=ours.fileno())
+                serving(
+                    [str(_SFTP_SERVER), "-e", "-d", f"{folder}/served"],
+                    log=folder / "server.log",
+                    wire=ours.fileno(),
+                )
             )
-            options = "passive,kernel_cache"
-            command = ["sshfs", "-f", "-o", options, f":{folder}/served", f"{folder}/mounted"]
+            command = ["sshfs", "-f", "-o", "passive,kernel_cache", ":", f"{folder}/mounted"]
             mountpoint = stack.enter_context(_client(command, folder=folder, wire=theirs.fileno()))
         yield NetworkMount(mountpoint=mountpoint, delivered_bytes=lambda: written_bytes(server))
 
@@ -130,7 +133,7 @@ def _glusterd(folder: Path, net: Network) -> Iterator[Callable[..., None]]:
             f"mkdir -p {' '.join(_GLUSTER_FOLDERS)}",
             *(f"mount --bind '{folder}/{Path(name).name}' {name}" for name in _GLUSTER_FOLDERS),
             "mount -t tmpfs tmpfs /run",
-            "exec glusterd --no-daemon",
+            f"exec glusterd --no-daemon '--log-file={folder}/glusterd.log'",
         ]
     )
     log = folder / "glusterd.log"
