@@ -20,7 +20,7 @@ import pytest
 from tests.integration import netns
 from tests.integration.loopfs import folder_on_disk, is_mounted, unmount
 from tests.integration.netns import ADDRESS, Network, network
-from tests.integration.servers import serving, serving_all, wait_until, written_bytes
+from tests.integration.servers import Apart, serving, serving_all, wait_until, written_bytes
 
 _SFTP_SERVER = Path("/usr/lib/openssh/sftp-server")
 _EMPTY_METADATA = Path("/var/lib/mfs/metadata.mfs.empty")
@@ -33,6 +33,8 @@ class NetworkMount:
 
     mountpoint: Path
     delivered_bytes: Callable[[], int]
+    gluster: tuple[str, ...] = ()
+    """How the server's own command is run from outside its namespaces."""
 
 
 @contextlib.contextmanager
@@ -105,25 +107,51 @@ def _moosefs_server(program: str, settings: Path, *, net: Network) -> Iterator[N
 
 
 @contextlib.contextmanager
-def glusterfs() -> Iterator[NetworkMount]:
-    """A GlusterFS volume of one brick, whose client keeps nothing outside the page cache."""
+def glusterfs(*, profiled: bool = False) -> Iterator[NetworkMount]:
+    """A GlusterFS volume of one brick, whose client keeps nothing outside the page cache.
+
+    Where it is `profiled`, the bricks count for who asks `gluster`.
+    """
     _need("glusterd", "glusterfs", "gluster")
     with folder_on_disk() as folder, network() as net, _glusterd(folder, net) as gluster:
-        gluster("volume", "create", "known", f"{ADDRESS}:{folder}/brick", "force")
+        gluster.order("volume", "create", "known", f"{ADDRESS}:{folder}/brick", "force")
         for cache in ("io-cache", "quick-read", "read-ahead", "stat-prefetch"):
-            gluster("volume", "set", "known", f"performance.{cache}", "off")
-        gluster("volume", "start", "known")
+            gluster.order("volume", "set", "known", f"performance.{cache}", "off")
+        gluster.order("volume", "start", "known")
+        if profiled:
+            gluster.order("volume", "profile", "known", "start")
         client = ("glusterfs", "--no-daemon", "--fopen-keep-cache=true", f"--log-file={folder}/log")
         command = net.inside(
             *client, f"--volfile-server={ADDRESS}", "--volfile-id=known", f"{folder}/mounted"
         )
         with _client(command, folder=folder) as mountpoint:
-            yield NetworkMount(mountpoint=mountpoint, delivered_bytes=net.received_bytes)
+            yield NetworkMount(
+                mountpoint=mountpoint,
+                delivered_bytes=net.received_bytes,
+                gluster=gluster.command,
+            )
+
+
+class _Gluster:
+    """The command `gluster`, beside the glusterd that it asks."""
+
+    def __init__(self, glusterd: Apart) -> None:
+        # By its path: a test may put something else called gluster on the PATH.
+        program = shutil.which("gluster") or "gluster"
+        self.command = tuple(glusterd.inside(program, "--mode=script"))
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run((*self.command, *words), capture_output=True, text=True, timeout=60)
+
+    def order(self, *words: str) -> None:
+        done = self.ask(*words)
+        if done.returncode != 0:
+            raise RuntimeError(f"gluster {' '.join(words)}: {done.stdout}{done.stderr}")
 
 
 @contextlib.contextmanager
-def _glusterd(folder: Path, net: Network) -> Iterator[Callable[..., None]]:
-    """A glusterd that keeps its state in `folder`, and how to give it an order."""
+def _glusterd(folder: Path, net: Network) -> Iterator[_Gluster]:
+    """A glusterd that keeps its state in `folder`."""
     (folder / "brick").mkdir()
     for name in _GLUSTER_FOLDERS:
         (folder / Path(name).name).mkdir()
@@ -138,23 +166,14 @@ def _glusterd(folder: Path, net: Network) -> Iterator[Callable[..., None]]:
     )
     log = folder / "glusterd.log"
     with serving_all(net.inside("sh", "-c", script), log=log) as glusterd:
-
-        def answer(*words: str) -> subprocess.CompletedProcess[str]:
-            command = glusterd.inside("gluster", "--mode=script", *words)
-            return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-        def order(*words: str) -> None:
-            done = answer(*words)
-            if done.returncode != 0:
-                raise RuntimeError(f"gluster {' '.join(words)}: {done.stdout}{done.stderr}")
-
+        gluster = _Gluster(glusterd)
         wait_until(
-            lambda: answer("pool", "list").returncode == 0,
+            lambda: gluster.ask("pool", "list").returncode == 0,
             what="glusterd",
             by=glusterd.process,
             log=log,
         )
-        yield order
+        yield gluster
 
 
 @contextlib.contextmanager
