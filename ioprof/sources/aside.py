@@ -25,8 +25,12 @@ class Aside:
 
     every_ticks = 1
 
-    def __init__(self, source: Source, *, period_s: float = 1.0) -> None:
+    def __init__(
+        self, source: Source, *, period_s: float = 1.0, first_s: float = DEADLINE_S
+    ) -> None:
+        """`period_s` lies between two looks; `first_s` is how long the first one may take."""
         self.name = source.name
+        self._first_s = first_s
         self._source = source
         self._period_s = period_s
         self._clock = MonotonicClock()
@@ -41,15 +45,17 @@ class Aside:
             return self.now()
         return self._taken()
 
-    def now(self, *, deadline_s: float = DEADLINE_S) -> list[Reading]:
+    def now(self, *, deadline_s: float | None = None) -> list[Reading]:
         """A look that begins after this call, and those before it that nobody has asked for.
 
         TimeoutError when it has not ended by the deadline.
         """
         asked_s = self._clock.now_s()
         if self._thread is None:
+            deadline_s = deadline_s or self._first_s
             self._start()
         else:
+            deadline_s = deadline_s or DEADLINE_S
             self._wanted.set()
         readings: list[Reading] = []
         while not any(_began(reading, asked_s) for reading in readings):
@@ -110,7 +116,7 @@ def _began(reading: Reading, asked_s: float) -> bool:
     return reading.t_s is not None and reading.t_s >= asked_s
 
 
-def look(source: Source, *, deadline_s: float = DEADLINE_S) -> list[Reading]:
+def look(source: Source, *, deadline_s: float | None = None) -> list[Reading]:
     """One look at a source now, whichever kind it is; OSError when it cannot be had in time."""
     if isinstance(source, Aside):
         return source.now(deadline_s=deadline_s)
