@@ -86,7 +86,7 @@ def record(spec: RecordSpec, *, clock: Clock | None = None) -> RecordResult:
         else:
             with _started(spec) as child:
                 ended_by = _wait(child, deadline_s=spec.deadline_s, clock=clock)
-                _end_survivors(spare={os.getpid(), sampler.pid})
+                _end_survivors(sampler_pid=sampler.pid)
         ended_s = clock.now_s()
         # The command is reaped by now: the sampler's last tick sees its final counters.
         sampler.stop()
@@ -191,9 +191,17 @@ def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> Non
         os.killpg(child.pid, number)
 
 
-def _end_survivors(*, spare: set[int]) -> None:
-    """End what the command left behind (loader workers, daemons), and reap it."""
-    left = [p for p in psutil.Process().children(recursive=True) if p.pid not in spare]
+def _end_survivors(*, sampler_pid: int) -> None:
+    """End what the command left behind (loader workers, daemons), and reap it. The sampler and the
+    programs that it runs are not of it: their last word comes after the command's end."""
+    spare = {sampler_pid}
+    left: list[psutil.Process] = []
+    for process in psutil.Process().children(recursive=True):  # parents before their children
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.pid == sampler_pid or process.ppid() in spare:
+                spare.add(process.pid)
+            else:
+                left.append(process)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
