@@ -1,7 +1,10 @@
-"""Sizes of the read requests that block devices are given, one by one, by tracepoint.
+"""Sizes of the read requests that block devices complete, one by one, by tracepoint.
 
 `/proc/diskstats` tells reads and bytes, so a mean; here is the distribution. Devices that only hand
-requests on (dm, md) make none of their own: then it is that of the devices they stand on.
+requests on (dm, md) make none of their own: then it is that of the disks they stand on.
+
+Requests are counted as they complete, which is when diskstats counts them: a driver whose queue is
+full is given the same request again and again, and a request may still grow after it was begun.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ import msgspec
 from ioprof.record.reading import Layer, Reading, Role, Scope, Unavailable
 from ioprof.record.sizes import names
 from ioprof.sources.aside import Aside
-from ioprof.sources.bpftrace import Bpftrace, Print, Why, script, usable
+from ioprof.sources.bpftrace import PAUSE_S, START_S, Bpftrace, Print, Why, script, usable
 from ioprof.sources.source import BlockStack, Fact, Found, Roots, Target
 from ioprof.sources.sysblock import SysBlock
 
-_EVENT = "block/block_rq_issue"
+_EVENT = "block/block_rq_complete"
+_BUCKETS = 32
+"""Keys of a map are one number: the buckets of the first device, then those of the next."""
 
 FACTS: tuple[Fact, ...] = (
     Fact(
@@ -26,13 +31,25 @@ FACTS: tuple[Fact, ...] = (
         layer=Layer.WIRE,
         scope=Scope.DEVICE,
         counters=names(),
-        file="tracepoint block:block_rq_issue, summed by bpftrace",
-        field="bytes of requests whose rwbs begins with R, by dev, within the partition's sectors",
-        unit="requests by size",
+        file="tracepoint block:block_rq_complete, summed by bpftrace",
+        field="nr_sector of requests whose rwbs begins with R, by dev and the partition's sectors",
+        unit="sectors of 512 bytes; requests by size",
         since="Linux 2.6.30, root, bpftrace",
-        caveat="as given to the driver, after merging; a request that is given again counts again",
-        check="bpftrace -e 'tracepoint:block:block_rq_issue "
-        '/strncmp(args->rwbs, "R", 1) == 0/ { @[args->dev] = hist(args->bytes); }\'',
+        caveat="after merging, as completed; counted since the first look",
+        check="bpftrace -e 'tracepoint:block:block_rq_complete "
+        '/strncmp(args->rwbs, "R", 1) == 0/ { @[args->dev] = hist(args->nr_sector * 512); }\'',
+    ),
+    Fact(
+        source="block.sizes",
+        layer=Layer.WIRE,
+        scope=Scope.DEVICE,
+        counters=("lost_events",),
+        file="bpftrace -f json",
+        field="events of lost_events, added up",
+        unit="messages",
+        since="bpftrace 0.9",
+        caveat="a look that was lost: the sums are kept in the kernel and lose nothing",
+        check="bpftrace -f json -e 'interval:ms:100 { print(nsecs); }'",
     ),
 )
 
@@ -59,18 +76,18 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
     if not spans:
         why = f"{', '.join(stack.top)} makes no requests that a tracepoint shows"
         return [Unavailable(source="block.sizes", reason=why)]
-    return [Aside(BlockSizes(found, spans, note=note), period_s=0.0, first_s=15.0)]
+    return [Aside(BlockSizes(found, spans, note=note), period_s=PAUSE_S, first_s=START_S)]
 
 
 def spans_of(stack: BlockStack, *, roots: Roots) -> tuple[tuple[Span, ...], str | None]:
-    """Whose requests are looked at: the devices on top, or those below that make requests."""
-    for role in (Role.TOP, Role.MIDDLE, Role.LEAF):
-        devices = [device.name for device in stack.devices if device.role is role]
-        spans = [span for name in devices if (span := _span(name, roots)) is not None]
-        if devices and len(spans) == len(devices):
-            below = role is not Role.TOP
-            on = f"of the devices that {', '.join(stack.top)} stands on" if below else None
-            return tuple(spans), on
+    """Whose requests are looked at, and a note where that is not the devices on top."""
+    tops = [_span(name, roots) for name in stack.top]
+    if tops and None not in tops:
+        return tuple(filter(None, tops)), None
+    # A top that makes requests beside one that makes none: the disks below have them all, once.
+    leaves = [_span(d.name, roots) for d in stack.devices if d.role is Role.LEAF]
+    if leaves and None not in leaves:
+        return tuple(filter(None, leaves)), f"of the disks that {', '.join(stack.top)} stands on"
     return (), None
 
 
@@ -93,25 +110,29 @@ def _span(name: str, roots: Roots) -> Span | None:
 
 
 def probes(spans: Iterable[Span]) -> str:
-    """One probe for each device: its requests are summed under its place in the list."""
-    return "\n".join(_probe(place, span) for place, span in enumerate(spans))
-
-
-def _probe(place: int, span: Span) -> str:
-    inside = f"args->dev == {span.number}"
-    if span.end_sector is not None:
-        inside += f" && args->sector >= {span.first_sector} && args->sector < {span.end_sector}"
-    # Keys are one number: 32 buckets for each device.
+    """The bpftrace probe: requests are summed under their device's place in the list."""
+    places = "\n".join(
+        f"  if ({_inside(span)}) {{ $bucket = {place * _BUCKETS}; }}"
+        for place, span in enumerate(spans)
+    )
     return f"""
-tracepoint:block:block_rq_issue /{inside} && strncmp(args->rwbs, "R", 1) == 0/ {{
-  $sectors = args->bytes > 0 ? ((uint64)args->bytes - 1) >> 9 : 0;
-  $bucket = {place * _BUCKETS};
-  unroll(16) {{ if ($sectors > 0) {{ $bucket = $bucket + 1; $sectors = $sectors >> 1; }} }}
-  @sizes[$bucket] = count();
+tracepoint:block:block_rq_complete /strncmp(args->rwbs, "R", 1) == 0/ {{
+  $bucket = -1;
+{places}
+  if ($bucket >= 0) {{
+    $sectors = args->nr_sector > 0 ? (uint64)args->nr_sector - 1 : 0;
+    unroll(16) {{ if ($sectors > 0) {{ $bucket = $bucket + 1; $sectors = $sectors >> 1; }} }}
+    @sizes[$bucket] = count();
+  }}
 }}"""
 
 
-_BUCKETS = 32
+def _inside(span: Span) -> str:
+    """Whether a request is the span's own: the disk's number, and a sector of the partition."""
+    inside = f"args->dev == {span.number}"
+    if span.end_sector is not None:
+        inside += f" && args->sector >= {span.first_sector} && args->sector < {span.end_sector}"
+    return inside
 
 
 class BlockSizes:
@@ -135,6 +156,7 @@ class BlockSizes:
                 layer=Layer.WIRE,
                 scope=Scope.DEVICE,
                 counters=dict(counts(made, place=place)),
+                gauges={"lost_events": made.lost_events},
                 note=self._note,
                 t_s=made.t_s,
             )

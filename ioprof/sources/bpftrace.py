@@ -1,7 +1,7 @@
 """A bpftrace program that adds up in the kernel and prints its sums ten times a second.
 
 The maps of a script only grow, so a print that is lost loses nothing. Each print ends with the
-monotonic time of the kernel, by which a look knows that it was taken after it was asked for.
+kernel's time of its beginning, by which a look knows that it was taken after it was asked for.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,9 @@ from ioprof.sources.program import ProgramError, abandon, locate
 from ioprof.sources.source import Roots
 
 PRINT_S = 0.1
-_START_S = 15.0
+PAUSE_S = PRINT_S / 2
+"""Between two looks, each of which waits for the next print: so the prints set the pace."""
+START_S = 15.0
 """Compiling a script takes half a second, on a busy machine many times that."""
 _LOOK_S = 2.0
 _END_S = 2.0
@@ -73,7 +76,11 @@ class Print(msgspec.Struct, frozen=True, kw_only=True):
     """All maps as of one print. A map that holds nothing yet is not there."""
 
     t_s: float
+    """When it began, on the kernel's clock of `nsecs`."""
     maps: dict[str, Sums]
+    lost_events: int = 0
+    """Messages of the kernel to bpftrace that were lost so far. A print that lacks one is not
+    handed on: its maps would be older than its time says."""
 
 
 class Prints:
@@ -81,6 +88,8 @@ class Prints:
 
     def __init__(self) -> None:
         self._maps: dict[str, Sums] = {}
+        self._lost_events = 0
+        self._is_torn = False
 
     def feed(self, line: bytes) -> Print | None:
         """The print that `line` ends; None for another line. What makes no sense is passed over."""
@@ -93,9 +102,18 @@ class Prints:
         match message.get("type"), message.get("data"):
             case "map", dict() as named:
                 self._maps.update((str(name), _sums(values)) for name, values in named.items())
+            case "lost_events", dict() as lost:
+                self._lost_events += _sums(lost.get("events")).get(0, 0)
+                self._is_torn = True
             case "printf", str() as text if text.strip().isdecimal() and len(text) <= _DIGITS:
-                return Print(t_s=int(text) * _NS, maps=dict(self._maps))
+                return self._end(int(text) * _NS)
         return None
+
+    def _end(self, t_s: float) -> Print | None:
+        is_torn, self._is_torn = self._is_torn, False
+        if is_torn:
+            return None
+        return Print(t_s=t_s, maps=dict(self._maps), lost_events=self._lost_events)
 
 
 _DIGITS = 21
@@ -133,12 +151,23 @@ class Bpftrace:
         ProgramError when it cannot be started or ends, TimeoutError when it does not print in time.
         """
         asked_s = self._clock.now_s()
-        until_s = asked_s + (_LOOK_S if self._process else _START_S)
+        until_s = asked_s + (_LOOK_S if self._process else START_S)
         process = self._process or self._start()
         while True:
             made = self._next(process, until_s=until_s)
-            if made is not None and made.t_s >= asked_s:
-                return made
+            if made is None:
+                continue
+            t_s = self._monotonic_s(made.t_s)
+            if t_s >= asked_s:
+                return msgspec.structs.replace(made, t_s=t_s)
+
+    def _monotonic_s(self, nsecs_s: float) -> float:
+        """`nsecs` of a script on our clock. It is the time since boot, time asleep included; with
+        an old kernel or bpftrace it is our clock already."""
+        now_s = self._clock.now_s()
+        asleep_s = time.clock_gettime(time.CLOCK_BOOTTIME) - now_s
+        awake_s = nsecs_s - asleep_s
+        return min(nsecs_s, awake_s, key=lambda t_s: abs(now_s - t_s))
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:

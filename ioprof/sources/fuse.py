@@ -13,7 +13,7 @@ from ioprof.record.dataset import Mount
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.record.sizes import names
 from ioprof.sources.aside import Aside
-from ioprof.sources.bpftrace import Bpftrace, Print, Sums, Why, script, usable
+from ioprof.sources.bpftrace import PAUSE_S, START_S, Bpftrace, Print, Sums, Why, script, usable
 from ioprof.sources.procfile import read_once
 from ioprof.sources.source import Fact, Found, Roots, Target
 
@@ -79,15 +79,39 @@ FACTS: tuple[Fact, ...] = (
         field="time from a request's send to its end, summed",
         unit="nanoseconds",
         since=_SINCE,
-        caveat="waiting for the daemon to take the request is in it",
+        caveat="waiting for the daemon to take it is in it; waiting behind max_background is not",
         check="bpftrace -l 'tracepoint:fuse:*'",
     ),
     Fact(
         source="fuse.requests",
         layer=Layer.CLIENT,
         scope=Scope.MOUNT,
+        counters=("unmatched_operations_total",),
+        file=_FILE,
+        field="answers whose sending was not seen",
+        unit="requests",
+        since=_SINCE,
+        caveat="under way at the first look, or more than 4,096 at once: in no other counter",
+        check="bpftrace -l 'tracepoint:fuse:*'",
+    ),
+    Fact(
+        source="fuse.requests",
+        layer=Layer.CLIENT,
+        scope=Scope.MOUNT,
+        counters=("lost_events",),
+        file="bpftrace -f json",
+        field="events of lost_events, added up",
+        unit="messages",
+        since="bpftrace 0.9",
+        caveat="a look that was lost: the sums are kept in the kernel and lose nothing",
+        check="bpftrace -f json -e 'interval:ms:100 { print(nsecs); }'",
+    ),
+    Fact(
+        source="fuse.requests",
+        layer=Layer.CLIENT,
+        scope=Scope.MOUNT,
         counters=("in_flight",),
-        file="/sys/fs/fuse/connections/N/waiting, N the minor number of the mount's device",
+        file="/sys/fs/fuse/connections/N/waiting, N the number of the mount's device",
         field="the number",
         unit="requests",
         since="Linux 2.6.14, with fusectl mounted",
@@ -105,8 +129,7 @@ def find(target: Target, *, roots: Roots = Roots()) -> list[Found]:
     found = usable(_EVENT, since="Linux 6.12 or later", roots=roots)
     if isinstance(found, Why):
         return [Unavailable(source="fuse.requests", reason=found.reason, remedy=found.remedy)]
-    # Each look waits for the next print, so the prints set the pace.
-    return [Aside(FuseSource(found, mount, roots=roots), period_s=0.0, first_s=15.0)]
+    return [Aside(FuseSource(found, mount, roots=roots), period_s=PAUSE_S, first_s=START_S)]
 
 
 def is_fuse(mount: Mount) -> bool:
@@ -122,20 +145,24 @@ tracepoint:fuse:fuse_request_send /args->connection == {connection} && {unanswer
   @opcode[args->unique] = args->opcode;
   @sent[args->unique] = nsecs;
 }}
-tracepoint:fuse:fuse_request_end /args->connection == {connection} && @opcode[args->unique]/ {{
+tracepoint:fuse:fuse_request_end /args->connection == {connection}/ {{
   $opcode = @opcode[args->unique];
-  @requests[$opcode] = count();
-  @time[$opcode] = sum(nsecs - @sent[args->unique]);
-  if ($opcode == {_READ} && args->error == 0 && args->len >= {_HEADER_BYTES}) {{
-    $bytes = (uint64)(args->len - {_HEADER_BYTES});
-    @bytes = sum($bytes);
-    $sectors = $bytes > 0 ? ($bytes - 1) >> 9 : 0;
-    $bucket = 0;
-    unroll(16) {{ if ($sectors > 0) {{ $bucket = $bucket + 1; $sectors = $sectors >> 1; }} }}
-    @sizes[$bucket] = count();
+  if ($opcode == 0) {{
+    @unmatched = count();
+  }} else {{
+    @requests[$opcode] = count();
+    @time[$opcode] = sum(nsecs - @sent[args->unique]);
+    if ($opcode == {_READ} && args->error == 0 && args->len >= {_HEADER_BYTES}) {{
+      $bytes = (uint64)(args->len - {_HEADER_BYTES});
+      @bytes = sum($bytes);
+      $sectors = $bytes > 0 ? ($bytes - 1) >> 9 : 0;
+      $bucket = 0;
+      unroll(16) {{ if ($sectors > 0) {{ $bucket = $bucket + 1; $sectors = $sectors >> 1; }} }}
+      @sizes[$bucket] = count();
+    }}
+    delete(@opcode[args->unique]);
+    delete(@sent[args->unique]);
   }}
-  delete(@opcode[args->unique]);
-  delete(@sent[args->unique]);
 }}"""
 
 
@@ -153,6 +180,7 @@ def counters(made: Print) -> dict[str, Number | None]:
         for opcode in opcodes
     )
     values["metadata_operations_total"] = _over(requests, metadata)
+    values["unmatched_operations_total"] = made.maps.get("@unmatched", {}).get(0, 0)
     values["read_time_seconds_total"] = _over(time, (_READ,)) * _NS
     values["metadata_time_seconds_total"] = _over(time, metadata) * _NS
     buckets = made.maps.get("@sizes", {})
@@ -173,10 +201,11 @@ class FuseSource:
     def __init__(self, program: Path, mount: Mount, *, roots: Roots = Roots()) -> None:
         major, _, minor = mount.major_minor.partition(":")
         self._mount_path = mount.path
-        self._waiting = roots.sys / "fs/fuse/connections" / minor / "waiting"
+        connection = int(major) << 20 | int(minor)
+        self._waiting = roots.sys / "fs/fuse/connections" / str(connection) / "waiting"
         self._bpftrace = Bpftrace(
             program,
-            script(probes(int(major) << 20 | int(minor)), "requests", "time", "bytes", "sizes"),
+            script(probes(connection), "requests", "time", "bytes", "sizes", "unmatched"),
         )
 
     def read(self) -> Iterable[Reading]:
@@ -188,7 +217,7 @@ class FuseSource:
             layer=Layer.CLIENT,
             scope=Scope.MOUNT,
             counters=counters(made),
-            gauges={"in_flight": self._in_flight()},
+            gauges={"in_flight": self._in_flight(), "lost_events": made.lost_events},
             t_s=made.t_s,
         )
 
