@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -135,8 +134,6 @@ def undisturbed(filesystem: Filesystem, act: Callable[[], Result], *, delivered:
 @pytest.fixture(scope="module")
 def calibration(kind: str, filesystem: Filesystem) -> Calibration:
     reason = why_no_fuse_requests() if kind in IN_USER_SPACE else None
-    if reason is None and kind in IN_USER_SPACE and find_spec("ioprof.sources.fuse") is None:
-        reason = "ioprof does not count FUSE requests yet"
     if reason is not None:
         pytest.skip(reason)
     mount = find_mount(filesystem.mountpoint)

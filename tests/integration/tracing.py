@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,7 @@ def tracefs() -> Iterator[None]:
 
 
 def why_no_fuse_requests() -> str | None:
-    """Why no program can count the requests of a FUSE mount here; None where it can."""
-    if (FOLDER / "events" / "fuse" / "fuse_request_end").exists():
-        return None
-    return "this kernel tells nobody of FUSE requests: Linux 6.12 does, with tracefs"
+    """Why the requests of a FUSE mount cannot be counted here; None where they can."""
+    if not (FOLDER / "events" / "fuse" / "fuse_request_end").exists():
+        return "this kernel tells nobody of FUSE requests: Linux 6.12 does, with tracefs"
+    return None if shutil.which("bpftrace") else "not installed: bpftrace"
