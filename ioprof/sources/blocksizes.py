@@ -170,4 +170,4 @@ def counts(made: Print, *, place: int) -> Iterable[tuple[str, int]]:
     """Reads by size of the device at `place`."""
     buckets = made.maps.get("@sizes", {})
     for number, name in enumerate(names()):
-        yield name, buckets.get(place * _BUCKETS + number, 0)
+        yield name, buckets.get(str(place * _BUCKETS + number), 0)

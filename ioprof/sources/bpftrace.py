@@ -32,9 +32,13 @@ _LOOK_S = 2.0
 _END_S = 2.0
 _EVENTS = ("kernel/tracing/events", "kernel/debug/tracing/events")
 _NS = 1e-9
+_DIGITS = 21
+"""More than any time since boot has."""
 
-Sums = dict[int, int]
-"""A map: key, or 0 for a map without keys, to its sum."""
+Sums = dict[str, int]
+"""A map: key as bpftrace prints it ("15", or "42,15" for a key of two), to its sum. A map without
+keys has one sum, under ALL."""
+ALL = ""
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +107,7 @@ class Prints:
             case "map", dict() as named:
                 self._maps.update((str(name), _sums(values)) for name, values in named.items())
             case "lost_events", dict() as lost:
-                self._lost_events += _sums(lost.get("events")).get(0, 0)
+                self._lost_events += _sums(lost.get("events")).get(ALL, 0)
                 self._is_torn = True
             case "printf", str() as text if text.strip().isdecimal() and len(text) <= _DIGITS:
                 return self._end(int(text) * _NS)
@@ -116,19 +120,13 @@ class Prints:
         return Print(t_s=t_s, maps=dict(self._maps), lost_events=self._lost_events)
 
 
-_DIGITS = 21
-
 
 def _sums(values: object) -> Sums:
-    named = values if isinstance(values, dict) else {"0": values}
+    named = values if isinstance(values, dict) else {ALL: values}
     return {
-        int(key): value
+        key: value
         for key, value in named.items()
-        if key.isdecimal()
-        and len(key) <= _DIGITS
-        and isinstance(value, int)
-        and not isinstance(value, bool)
-        and 0 <= value < 2**64
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
     }
 
 

@@ -13,7 +13,7 @@ from ioprof.record.dataset import Mount
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.record.sizes import names
 from ioprof.sources.aside import Aside
-from ioprof.sources.bpftrace import PAUSE_S, START_S, Bpftrace, Print, Sums, Why, script, usable
+from ioprof.sources.bpftrace import ALL, PAUSE_S, START_S, Bpftrace, Print, Sums, Why, script, usable
 from ioprof.sources.procfile import read_once
 from ioprof.sources.source import Fact, Found, Roots, Target
 
@@ -170,7 +170,7 @@ def counters(made: Print) -> dict[str, Number | None]:
     """Our counters of one print."""
     requests, time = made.maps.get("@requests", {}), made.maps.get("@time", {})
     values: dict[str, Number | None] = {
-        "read_bytes_total": made.maps.get("@bytes", {}).get(0, 0),
+        "read_bytes_total": made.maps.get("@bytes", {}).get(ALL, 0),
         **{name: _over(requests, opcodes) for name, opcodes in _OPERATIONS.items()},
     }
     metadata = tuple(
@@ -180,16 +180,16 @@ def counters(made: Print) -> dict[str, Number | None]:
         for opcode in opcodes
     )
     values["metadata_operations_total"] = _over(requests, metadata)
-    values["unmatched_operations_total"] = made.maps.get("@unmatched", {}).get(0, 0)
+    values["unmatched_operations_total"] = made.maps.get("@unmatched", {}).get(ALL, 0)
     values["read_time_seconds_total"] = _over(time, (_READ,)) * _NS
     values["metadata_time_seconds_total"] = _over(time, metadata) * _NS
     buckets = made.maps.get("@sizes", {})
-    values.update((name, buckets.get(number, 0)) for number, name in enumerate(names()))
+    values.update((name, buckets.get(str(number), 0)) for number, name in enumerate(names()))
     return values
 
 
 def _over(sums: Sums, keys: Iterable[int]) -> int:
-    return sum(sums.get(key, 0) for key in keys)
+    return sum(sums.get(str(key), 0) for key in keys)
 
 
 class FuseSource:
