@@ -31,7 +31,7 @@ from ioprof.record.header import NodeHeader
 from ioprof.record.nodefile import Recording
 from ioprof.record.reading import Reading, SamplerEnd, Unavailable
 from ioprof.record.store import FORMAT_VERSION
-from ioprof.sources.aside import look
+from ioprof.sources.aside import look, settle
 from ioprof.sources.program import abandon
 from ioprof.sources.source import Found, Roots, Source, Target
 
@@ -90,6 +90,8 @@ class Sampler:
         """Sample until `stopped`; `ready` is called after the first tick. The last tick is taken
         after the stop, so it holds everything that was done before it was asked for.
         """
+        # Some sources start a program at their first look: the grid begins when all have answered.
+        settle(self._sources)
         cpu_start_s = self._cpu_s()
         taken = missed = expected = 0
         for index, t_s in ticks(
@@ -144,9 +146,27 @@ class Sampler:
 
 
 def _cpu_s() -> float:
-    """CPU time of this process and of the programs it has asked."""
-    asked = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + asked.ru_utime + asked.ru_stime
+    """CPU time of this process and of the programs that it asks, running ones and ended ones."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime + sum(map(_used_s, _programs()))
+
+
+def _programs() -> list[str]:
+    """Process ids of the programs that are running for a source."""
+    found: list[str] = []
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # the kernel may not list children, and threads end
+            found += (thread / "children").read_text().split()
+    return found
+
+
+def _used_s(pid: str) -> float:
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    # Fields 14 and 15 of the whole line: user and system time, in clock ticks.
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _is_due(source: Source, *, since: int, index: int) -> bool:

@@ -31,6 +31,7 @@ class Aside:
         """`period_s` lies between two looks; `first_s` is how long the first one may take."""
         self.name = source.name
         self._first_s = first_s
+        self._answered = threading.Event()
         self._source = source
         self._period_s = period_s
         self._clock = MonotonicClock()
@@ -51,11 +52,11 @@ class Aside:
         TimeoutError when it has not ended by the deadline.
         """
         asked_s = self._clock.now_s()
+        if deadline_s is None:
+            deadline_s = DEADLINE_S if self._answered.is_set() else self._first_s
         if self._thread is None:
-            deadline_s = deadline_s or self._first_s
-            self._start()
+            self.begin()
         else:
-            deadline_s = deadline_s or DEADLINE_S
             self._wanted.set()
         readings: list[Reading] = []
         while not any(_began(reading, asked_s) for reading in readings):
@@ -83,9 +84,16 @@ class Aside:
                 raise look
             readings += look
 
-    def _start(self) -> None:
+    def begin(self) -> None:
+        """Start the first look without waiting for it."""
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
+
+    def settle(self) -> None:
+        """Wait for the first look, or until it is too late."""
+        self._answered.wait(self._first_s)
 
     def _run(self) -> None:
         while not self._closed.is_set():
@@ -99,6 +107,7 @@ class Aside:
             except (OSError, ValueError, LookupError) as error:
                 look = error
             self._looks.put(look)
+            self._answered.set()
             self._wanted.wait(self._period_s)
 
     def close(self) -> None:
@@ -110,6 +119,15 @@ class Aside:
             if self._thread.is_alive():
                 return
         self._source.close()
+
+
+def settle(sources: Iterable[Source]) -> None:
+    """Let those that are slow to start do so side by side; return when all have looked once."""
+    slow = [source for source in sources if isinstance(source, Aside)]
+    for source in slow:
+        source.begin()
+    for source in slow:
+        source.settle()
 
 
 def _began(reading: Reading, asked_s: float) -> bool:
