@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ioprof.sources import (
+    beegfs,
     block,
     blocksizes,
     ceph,
@@ -17,6 +18,7 @@ from ioprof.sources import (
     fuse,
     gds,
     gluster,
+    gpfs,
     infiniband,
     juicefs,
     lustre,
@@ -27,6 +29,7 @@ from ioprof.sources import (
     pressure,
     process,
     vmstat,
+    weka,
     xfs,
     zfs,
 )
@@ -57,6 +60,9 @@ FAMILIES: tuple[Family, ...] = (
     nfs,
     cifs,
     lustre,
+    gpfs,
+    weka,
+    beegfs,
     zfs,
     ceph,
     cephfuse,
