@@ -155,9 +155,7 @@ def _grown(log: CounterLog, window: Window, source: str, instance: str, name: st
     )
 
 
-def _host(
-    log: CounterLog, window: Window, *, ranks: int
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _host(log: CounterLog, window: Window, *, ranks: int) -> tuple[dict[str, Any], dict[str, str]]:
     values: dict[str, Any] = {}
     cpu = cpu_busy(log, window)
     stalled = _grown(log, window, "pressure.io", "host", "stall_some_seconds_total")

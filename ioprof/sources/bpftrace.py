@@ -120,7 +120,6 @@ class Prints:
         return Print(t_s=t_s, maps=dict(self._maps), lost_events=self._lost_events)
 
 
-
 def _sums(values: object) -> Sums:
     named = values if isinstance(values, dict) else {ALL: values}
     return {

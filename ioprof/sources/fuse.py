@@ -13,7 +13,17 @@ from ioprof.record.dataset import Mount
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.record.sizes import names
 from ioprof.sources.aside import Aside
-from ioprof.sources.bpftrace import ALL, PAUSE_S, START_S, Bpftrace, Print, Sums, Why, script, usable
+from ioprof.sources.bpftrace import (
+    ALL,
+    PAUSE_S,
+    START_S,
+    Bpftrace,
+    Print,
+    Sums,
+    Why,
+    script,
+    usable,
+)
 from ioprof.sources.procfile import read_once
 from ioprof.sources.source import Fact, Found, Roots, Target
 

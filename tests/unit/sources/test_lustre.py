@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprof.record.reading import Layer, Scope, Unavailable
+from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.sources.aside import Aside, look
 from ioprof.sources.lustre import filesystem_of, find
 from ioprof.sources.lustreparams import sections
@@ -71,7 +71,7 @@ done""",
 
 
 def readings(found):
-    made = {}
+    made: dict[tuple[str, str], Reading] = {}
     for source in found:
         assert not isinstance(source, Unavailable), source
         made |= {(r.source, r.instance): r for r in look(source)}
@@ -178,6 +178,7 @@ def test_without_a_client_one_line_says_so(tmp_path):
     assert isinstance(unavailable, Unavailable)
     assert unavailable.reason.startswith("no client of the filesystem train is in ")
     assert unavailable.reason.endswith("lctl is not on this node")
+    assert unavailable.remedy is not None
     assert "as root" in unavailable.remedy
 
 

@@ -79,7 +79,8 @@ def test_readings_carry_layer_scope_and_named_units(finder, target):
         if isinstance(source, Unavailable):
             continue
         readings = list(source.read())
-        assert readings
+        # A device has no row in a cgroup's file before the group's first I/O on it.
+        assert readings or source.name == "cgroup.io"
         for reading in readings:
             assert isinstance(reading, Reading)
             assert isinstance(reading.layer, Layer)
