@@ -1,6 +1,6 @@
 """What one tick of the sampler costs: CPU microseconds for a tree of 1 and of 64 processes.
 
-    python benchmarks/sampler_cost.py [--ticks 100] [--interval 0.1] [--data DIR]
+    python benchmarks/sampling_cost.py [--ticks 100] [--interval 0.1] [--data DIR]
 
 Every process of the tree reads a little all the time. Ticks are spaced as in use, so caches are
 as cold as in use. Beside it, in the same run and on the same tree, psutil reads the same things
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path.cwd())
     asked = parser.parse_args()
     print("processes  ioprof µs/tick  of one core  psutil µs/round  psutil ÷ ioprof")
-    for processes in (1, 64):
+    for processes in (1, 64, 512):
         with tree(processes):
             MonotonicClock().sleep_until(time.monotonic() + 2)
             ours = statistics.mean(
