@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.unit.sources.fakebpftrace import program, tracepoints
 from tests.unit.sources.fakesys import mount_of
 
 MIB = 2**20
+LINES = (Path(__file__).parents[2] / "data" / "fuse" / "tracepoint_lines.txt").read_text()
 PRINTED = Print(
     t_s=1.0,
     maps={
@@ -179,3 +182,30 @@ def test_who_is_not_root_is_told_so(roots, monkeypatch):
     (silent,) = seek(roots)
     assert isinstance(silent, Unavailable)
     assert silent.reason == "tracepoints are for root alone"
+
+
+def test_the_kernels_own_lines_of_a_read_and_a_look_up():
+    """What ftrace prints of two requests, and what bpftrace sums up of the same two."""
+    sent = re.findall(r"send: connection (\d+) req \d+ opcode (\d+) \((\w+)\)", LINES)
+    assert sent == [("42", "15", "FUSE_READ"), ("42", "1", "FUSE_LOOKUP")]
+    answers = re.findall(r"end: connection 42 req \d+ len (\d+) error 0", LINES)
+    assert answers == ["131088", "144"]
+    for field in ("args->connection == 42", "args->unique", "args->opcode", "args->len - 16"):
+        assert field in probes(42)
+    values = counters(
+        Print(
+            t_s=100.001,
+            maps={
+                "@requests": {"15": 1, "1": 1},
+                # 100.000420 - 100.000010 s and 100.000800 - 100.000500 s
+                "@time": {"15": 410_000, "1": 300_000},
+                "@bytes": {"": 131_088 - 16},
+                "@sizes": {"8": 1},
+            },
+        )
+    )
+    assert values["read_bytes_total"] == 128 << 10
+    assert values[bucket(128 << 10)] == values["read_operations_total"] == 1
+    assert values["read_time_seconds_total"] == pytest.approx(410e-6)
+    assert values["lookup_operations_total"] == values["metadata_operations_total"] == 1
+    assert values["metadata_time_seconds_total"] == pytest.approx(300e-6)
