@@ -52,7 +52,7 @@ FACTS: tuple[Fact, ...] = (
         field="line of the device's number: rbytes, rios, wbytes, wios; in v1 Read and Write",
         unit="bytes and operations",
         since="cgroup v2 with the io controller on; v1 with blkio",
-        caveat="this cgroup alone, all its processes; no line before its first I/O, nor, in v1 as of "
+        caveat="this cgroup alone, all its processes; no line before its first I/O, nor, in v1 of "
         "Linux 6.18, of a device on which no group has a limit; nothing of NFS, FUSE, Lustre",
         check="cat /sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/io.stat",
     ),
