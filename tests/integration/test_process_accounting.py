@@ -96,7 +96,9 @@ def test_a_file_held_open_of_a_process_that_was_reaped_ends_no_look():
         source.read()
         child.stdout.readline()
         before, _ = source.read()
-        assert before.gauges["processes"] == 1
+        # Programs that earlier tests had to leave behind may be there too.
+        others = (before.gauges["processes"] or 0) - 1
+        assert others >= 0
         held = os.open(f"/proc/{child.pid}/io", os.O_RDONLY)
         child.stdin.close()
         child.wait()
@@ -105,7 +107,7 @@ def test_a_file_held_open_of_a_process_that_was_reaped_ends_no_look():
         os.close(held)
         after, _ = source.read()
         source.close()
-    assert after.gauges == {"processes": 0, "unreadable_processes": 0}
+    assert after.gauges == {"processes": others, "unreadable_processes": 0}
     assert asked_for(after) >= asked_for(before)
 
 
