@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ioprof.record.reading import Number
-from ioprof.sources.numeral import real, whole
+from ioprof.sources.numeral import real, total, whole
 
 _PAIR = re.compile(rb"(\S+)\s+\[([^\]\s]+)\]")
 _LOOPBACK = "127."
@@ -120,14 +120,9 @@ def counters(
     """
     own = [row for address, row in rows.items() if address in addresses]
     return {
-        name: _sum([row[part] for row in own for part in parts if part in row])
+        name: total(row[part] for row in own for part in parts if part in row)
         for name, parts in _COUNTERS[kind].items()
     }
-
-
-def _sum(numbers: list[Number | None]) -> Number | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known and len(known) == len(numbers) else None
 
 
 def names(kind: str) -> tuple[str, ...]:

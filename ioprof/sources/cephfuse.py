@@ -18,7 +18,7 @@ import msgspec
 from ioprof.clock import MonotonicClock
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.aside import Aside
-from ioprof.sources.numeral import MOST
+from ioprof.sources.numeral import MOST, total
 from ioprof.sources.procfile import why
 from ioprof.sources.samefs import whole_at
 from ioprof.sources.source import Fact, Found, Roots, Target
@@ -109,13 +109,10 @@ def parse(text: bytes) -> PerfDump:
     answer = json.loads(text)
     if not isinstance(answer, dict):
         raise ValueError("the answer to perf dump is no object")
-    received = [
+    received = total(
         _number(answer, (name, "msgr_recv_bytes")) for name in answer if _WORKER.fullmatch(name)
-    ]
-    known = [value for value in received if value is not None]
-    # A worker whose number is torn would make the sum fall.
-    whole = bool(known) and len(known) == len(received)
-    wire: dict[str, Number | None] = {"read_bytes_total": sum(known) if whole else None}
+    )
+    wire: dict[str, Number | None] = {"read_bytes_total": received}
     wire.update((name, _number(answer, path)) for name, path in _WIRE.items())
     return PerfDump(
         wire=wire, client={name: _number(answer, path) for name, path in _CLIENT.items()}

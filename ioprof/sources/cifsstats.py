@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ioprof.record.reading import Number
+from ioprof.sources.numeral import total
 
 Counters = dict[str, Number | None]
 
@@ -110,12 +111,12 @@ def share_counters(shares: Sequence[Share]) -> Counters:
     looks = _over(shares, _LOOKS)
     known = [n for n in (opens, listings, looks) if n is not None]
     return {
-        "read_bytes_total": _add([share.bytes_read for share in shares]),
-        "write_bytes_total": _add([share.bytes_written for share in shares]),
+        "read_bytes_total": total([share.bytes_read for share in shares]),
+        "write_bytes_total": total([share.bytes_written for share in shares]),
         "read_operations_total": _over(shares, (b"Reads",)),
         "write_operations_total": _over(shares, (b"Writes",)),
-        "read_errors_operations_total": _add([share.failed.get(b"Reads") for share in shares]),
-        "metadata_operations_total": _add(known),
+        "read_errors_operations_total": total([share.failed.get(b"Reads") for share in shares]),
+        "metadata_operations_total": total(known),
         "open_operations_total": opens,
         "readdir_operations_total": listings,
         "getattr_operations_total": looks,
@@ -130,7 +131,7 @@ def server_counters(shares: Sequence[Share]) -> Counters | None:
     counters: Counters = {}
     for kind, commands in (("read", _READ), ("metadata", _METADATA)):
         told = [[one.commands.get(number) for number in commands] for one in servers]
-        counters[f"{kind}_operations_total"] = _add(
+        counters[f"{kind}_operations_total"] = total(
             [None if pair is None else pair[0] for pairs in told for pair in pairs]
         )
         counters[f"{kind}_time_seconds_total"] = _seconds(servers, told)
@@ -140,25 +141,16 @@ def server_counters(shares: Sequence[Share]) -> Counters | None:
 def _seconds(servers: list[Server], told: list[list[tuple[int, int] | None]]) -> float | None:
     seconds = 0.0
     for one, pairs in zip(servers, told, strict=True):
-        jiffies = _add([None if pair is None else pair[1] for pair in pairs])
+        jiffies = total([None if pair is None else pair[1] for pair in pairs])
         if jiffies is None or one.jiffies_per_s is None:
             return None
         seconds += jiffies / one.jiffies_per_s
     return seconds
 
 
-def _over(shares: Sequence[Share], keys: tuple[bytes, ...]) -> int | None:
+def _over(shares: Sequence[Share], keys: tuple[bytes, ...]) -> Number | None:
     """The sum over those keys that this version prints; None when it prints none of them."""
-    return _add([share.counts[key] for share in shares for key in keys if key in share.counts])
-
-
-def _add(parts: Sequence[int | None]) -> int | None:
-    total = 0
-    for part in parts:
-        if part is None:
-            return None
-        total += part
-    return total if parts else None
+    return total([share.counts[key] for share in shares for key in keys if key in share.counts])
 
 
 def _count(word: bytes) -> int:

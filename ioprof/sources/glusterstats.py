@@ -15,7 +15,7 @@ import msgspec
 
 from ioprof.record.reading import Number
 from ioprof.record.sizes import bucket, names
-from ioprof.sources.numeral import real, whole
+from ioprof.sources.numeral import real, total, whole
 
 _OPERATIONS: dict[str, tuple[str, ...]] = {
     "read_operations_total": ("READ",),
@@ -74,8 +74,8 @@ def parse_profile(text: bytes) -> Volume:
     ages = [_number(brick, "duration") for brick in bricks]
     known_ages = [age for age in ages if age is not None]
     counters: dict[str, Number | None] = {
-        "read_bytes_total": _sum([_number(brick, "totalRead") for brick in bricks]),
-        "write_bytes_total": _sum([_number(brick, "totalWrite") for brick in bricks]),
+        "read_bytes_total": total(_number(brick, "totalRead") for brick in bricks),
+        "write_bytes_total": total(_number(brick, "totalWrite") for brick in bricks),
     }
     counters.update((name, hits.total(fops)) for name, fops in _OPERATIONS.items())
     counters["metadata_operations_total"] = hits.total(_METADATA)
@@ -98,9 +98,9 @@ class _Hits:
             name = (fop.findtext("name") or "").strip()
             self._calls.setdefault(name, []).append((_number(fop, "hits"), mean))
 
-    def total(self, fops: Iterable[str]) -> int | None:
+    def total(self, fops: Iterable[str]) -> Number | None:
         """Of those that are listed; an operation is, from its first call on."""
-        return _sum([calls for fop in fops for calls, _ in self._calls.get(fop, [])])
+        return total(calls for fop in fops for calls, _ in self._calls.get(fop, []))
 
     def mean(self, fop: str) -> float | None:
         """Over all calls; None without any."""
@@ -111,12 +111,6 @@ class _Hits:
 
 def _number(element: ElementTree.Element, name: str) -> int | None:
     return whole((element.findtext(name) or "").strip().encode())
-
-
-def _sum(numbers: list[int | None]) -> int | None:
-    """None without any, or when one is torn: the others would look whole."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known and len(known) == len(numbers) else None
 
 
 def _brick_sizes(bricks: list[ElementTree.Element]) -> list[tuple[int, int]] | None:
@@ -197,8 +191,8 @@ def _row(
     return [*sizes, *zip(edges, known, strict=True)]
 
 
-def _called(calls: dict[str, int | None], fops: Iterable[str]) -> int | None:
-    return _sum([calls[fop] for fop in fops if fop in calls])
+def _called(calls: dict[str, int | None], fops: Iterable[str]) -> Number | None:
+    return total(calls[fop] for fop in fops if fop in calls)
 
 
 def _first_number(text: bytes) -> int | None:

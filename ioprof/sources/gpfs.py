@@ -12,7 +12,7 @@ from pathlib import Path
 from ioprof.record.dataset import Mount
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.aside import Aside
-from ioprof.sources.numeral import whole
+from ioprof.sources.numeral import total, whole
 from ioprof.sources.procfile import why
 from ioprof.sources.program import ProgramError, ask, locate
 from ioprof.sources.source import Fact, Found, Roots, Target
@@ -126,9 +126,7 @@ def counters(pairs: Mapping[bytes, bytes]) -> dict[str, Number | None]:
     found: dict[str, Number | None] = {
         name: whole(pairs.get(key, b"")) for name, key in _COUNTERS.items()
     }
-    parts = [whole(pairs.get(key, b"")) for key in _METADATA]
-    known = [part for part in parts if part is not None]
-    found["metadata_operations_total"] = sum(known) if len(known) == len(parts) else None
+    found["metadata_operations_total"] = total(whole(pairs.get(key, b"")) for key in _METADATA)
     return found
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ioprof.record.reading import Number
 from ioprof.record.sizes import bucket, names
-from ioprof.sources.numeral import real, whole
+from ioprof.sources.numeral import real, total, whole
 
 _US = 1e-6
 _MIB = 1 << 20
@@ -114,14 +114,9 @@ def metadata_counters(stats: Stats) -> dict[str, Number | None]:
         "open_operations_total": counts[0],
         "getattr_operations_total": counts[1],
         "readdir_operations_total": counts[2],
-        "metadata_operations_total": _sum(counts),
-        "metadata_time_seconds_total": _sum(seconds),
+        "metadata_operations_total": total(counts),
+        "metadata_time_seconds_total": total(seconds),
     }
-
-
-def _sum(parts: list[int | None] | list[float | None]) -> Number | None:
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None
 
 
 def fast_read_counters(stats: Stats) -> dict[str, Number | None] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ioprof.record.dataset import Mount
 from ioprof.record.reading import Layer, Number, Reading, Scope, Unavailable
 from ioprof.sources.aside import Aside
-from ioprof.sources.numeral import whole
+from ioprof.sources.numeral import total, whole
 from ioprof.sources.samefs import whole_at
 from ioprof.sources.source import Fact, Found, Roots, Target
 from ioprof.sources.statsfile import StatsFile
@@ -83,11 +83,9 @@ def parse(text: bytes) -> dict[str, Number | None]:
     return counters
 
 
-def _sum(asked: dict[bytes, int | None], parts: tuple[bytes, ...]) -> int | None:
-    """The sum of those parts that this version prints; None without any, or with a torn one."""
-    numbers = [asked[part] for part in parts if part in asked]
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known and len(known) == len(numbers) else None
+def _sum(asked: dict[bytes, int | None], parts: tuple[bytes, ...]) -> Number | None:
+    """The sum of those parts that this version prints."""
+    return total(asked[part] for part in parts if part in asked)
 
 
 def is_moosefs(mount: Mount) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ioprof.record.reading import Number
 
@@ -28,3 +29,10 @@ def real(text: bytes) -> Number | None:
         return whole(text)
     value = float(text)
     return value if value <= MOST else None
+
+
+def total(parts: Iterable[Number | None]) -> Number | None:
+    """The sum; None without any, or when one is missing: the others would look whole."""
+    numbers = list(parts)
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known and len(known) == len(numbers) else None

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ioprof.record.reading import Number
-from ioprof.sources.numeral import MOST, whole
+from ioprof.sources.numeral import MOST, total, whole
 
 _ROW = re.compile(
     rb"(?P<name>[a-z][a-z _]*):"
@@ -79,17 +79,13 @@ def counters(rows: Mapping[str, Row]) -> dict[str, Number | None]:
     """Operations by our names; None where the driver has no such row."""
     reads = [rows[name].count for name in _READS if name in rows]
     made: dict[str, Number | None] = {
-        "read_operations_total": _sum(reads) if "read" in rows else None,
+        "read_operations_total": total(reads) if "read" in rows else None,
         "write_operations_total": rows["write"].count if "write" in rows else None,
     }
     for ours, theirs in _PARTS.items():
         made[ours] = rows[theirs].count if theirs in rows else None
-    made["metadata_operations_total"] = _sum([made[name] for name in _PARTS])
+    made["metadata_operations_total"] = total(made[name] for name in _PARTS)
     return made
-
-
-def _sum(parts: list[Any]) -> Number | None:
-    return None if None in parts else sum(parts)
 
 
 def means(rows: Mapping[str, Row]) -> dict[str, Number | None]:
@@ -172,10 +168,11 @@ def _latest(
     told: Mapping[tuple[int, str], dict[str, float]], processes: Collection[int]
 ) -> Iterator[dict[str, float]]:
     times = {when for _, when in told}
-    whole_times = [when for when in times if all((number, when) in told for number in processes)]
-    if whole_times:
-        # Written alike by one command, so the latest is the greatest.
-        yield from (told[number, max(whole_times)] for number in processes)
+    # Written alike by one command, so the latest is the greatest.
+    for when in sorted(times, reverse=True):
+        if all((number, when) in told for number in processes):
+            yield from (told[number, when] for number in processes)
+            return
 
 
 def _together(looks: list[dict[str, float]]) -> dict[str, Number | None]:
