@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,11 +14,12 @@ from ioprof.dataset.listing import list_of
 from ioprof.record.reading import Reading, Unavailable
 from ioprof.record.sizes import names
 from ioprof.sources import fuse
-from ioprof.sources.aside import Aside
+from ioprof.sources.aside import Aside, look
 from ioprof.sources.mount import find_mount
 from ioprof.sources.source import Target
 from tests.integration.networkfs import sshfs
 from tests.integration.tracing import tracefs, why_no_fuse_requests
+from tests.processes import child_of_killed, ends
 
 MIB = 1 << 20
 FILE_BYTES = 64 * MIB + 1
@@ -61,9 +58,9 @@ def source(folder: Path) -> Iterator[Aside]:
 
 def grown(source: Aside, act: Callable[[], object]) -> dict[str, float]:
     """What each counter grew by while `act` ran."""
-    before, after = look(source), None
+    before = last_look(source)
     act()
-    after = look(source)
+    after = last_look(source)
     assert after.gauges["lost_events"] == 0
     made = {}
     for name, new in after.counters.items():
@@ -73,8 +70,8 @@ def grown(source: Aside, act: Callable[[], object]) -> dict[str, float]:
     return made
 
 
-def look(source: Aside) -> Reading:
-    return source.now()[-1]
+def last_look(source: Aside) -> Reading:
+    return look(source)[-1]
 
 
 def read_whole(path: Path) -> int:
@@ -140,7 +137,7 @@ def test_another_mounts_requests_are_not_its_own(folder, source):
 
 def test_what_is_under_way_at_that_instant_is_told_where_fusectl_is_mounted(folder, source):
     waiting = Path("/sys/fs/fuse/connections") / str(folder.stat().st_dev) / "waiting"
-    in_flight = look(source).gauges["in_flight"]
+    in_flight = last_look(source).gauges["in_flight"]
     assert (in_flight is not None) == waiting.exists()
 
 
@@ -152,19 +149,4 @@ def test_no_tracing_program_survives_whoever_is_killed(folder):
         f"(found,) = fuse.find(Target(root_pid=1, mount=find_mount(Path({str(folder)!r}))))\n"
         "found.now()\nprint(found._source._bpftrace._process.pid, flush=True)\ntime.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        pid = int(process.stdout.readline())
-        process.send_signal(signal.SIGKILL)
-    until_s = time.monotonic() + 10
-    while is_running(pid) and time.monotonic() < until_s:
-        time.sleep(0.02)
-    assert not is_running(pid)
-
-
-def is_running(pid: int) -> bool:
-    """Whether it is there and no zombie: who adopts it here may not wait for it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert ends(child_of_killed(code))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +11,7 @@ import pytest
 from ioprof.sources.bpftrace import ALL, Bpftrace, Prints, Why, script, usable
 from ioprof.sources.program import ProgramError
 from ioprof.sources.source import Roots
+from tests.processes import child_of_killed, ends
 from tests.unit.sources.fakebpftrace import failing, program, tracepoints
 
 SAMPLE = (Path(__file__).parents[2] / "data" / "fuse" / "bpftrace_maps.json").read_bytes()
@@ -125,22 +123,7 @@ def test_it_ends_with_a_process_that_is_killed(tmp_path):
         f"traced = Bpftrace(Path({str(program(tmp_path))!r}), '')\n"
         "traced.look()\nprint(traced._process.pid, flush=True)\ntime.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        parent.send_signal(signal.SIGKILL)
-    until_s = time.monotonic() + 10
-    while is_running(pid) and time.monotonic() < until_s:
-        time.sleep(0.02)
-    assert not is_running(pid)
-
-
-def is_running(pid: int) -> bool:
-    """Whether it is there and no zombie: who adopts it here may not wait for it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert ends(child_of_killed(code))
 
 
 def test_a_script_prints_its_maps_ten_times_a_second_and_then_the_time():
