@@ -1,4 +1,4 @@
-"""What one tick of the sampler costs: CPU microseconds for a tree of 1 and of 64 processes.
+"""What one tick of the sampler costs: CPU microseconds for trees of 1, 64 and 512 processes.
 
     python benchmarks/sampling_cost.py [--ticks 100] [--interval 0.1] [--data DIR]
 
