@@ -39,6 +39,8 @@ _READY_S = 60.0
 """NVML may take many seconds to start when the driver keeps no state between its clients."""
 _STOP_S = 15.0
 _EXIT_S = 2.0
+_PACE_INTERVAL_S = 0.1
+"""The grid that `every_ticks` of a source is meant for."""
 
 
 class SamplerSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +104,7 @@ class Sampler:
                 taken += 1
                 break
             missed += index - expected
-            due = [s for s in self._sources if _is_due(s, since=expected, index=index)]
+            due = [s for s in self._sources if self._is_due(s, since=expected, index=index)]
             self._tick(t_s, due)
             taken += 1
             if taken == 1:
@@ -116,6 +118,15 @@ class Sampler:
         )
         self._recording.write(end)
         return end
+
+    def _is_due(self, source: Source, *, since: int, index: int) -> bool:
+        """Whether one of the grid points `since` … `index` is this source's turn: a missed one
+        counts, so that a rarely read source is not skipped for being late.
+        """
+        every = source.every_ticks
+        if every > 1:
+            every = max(1, round(every * _PACE_INTERVAL_S / self._interval_s))
+        return index // every > (since - 1) // every
 
     def _tick(
         self,
@@ -167,13 +178,6 @@ def _used_s(pid: str) -> float:
         return 0.0
     # Fields 14 and 15 of the whole line: user and system time, in clock ticks.
     return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _is_due(source: Source, *, since: int, index: int) -> bool:
-    """Whether one of the grid points `since` … `index` is this source's turn: a missed one counts,
-    so that a rarely read source is not skipped for being late.
-    """
-    return index // source.every_ticks > (since - 1) // source.every_ticks
 
 
 def find_sources(spec: SamplerSpec, *, sampler_pid: int, roots: Roots = Roots()) -> list[Found]:

@@ -88,8 +88,12 @@ class Source(Protocol):
     """Reads one family of counters. Keeps its files open; never raises for what a kernel lacks."""
 
     name: str
-    every_ticks: int
-    """1 reads at every tick; n at every n-th (for what is dear or slow)."""
+
+    @property
+    def every_ticks(self) -> int:
+        """1 reads at every tick; n (for what is dear or slow) at every n-th of ticks 100 ms apart,
+        as often on any other grid. It may change from tick to tick.
+        """
 
     def read(self) -> Iterable[Reading]:
         """One look at every instance. An instance that is gone is left out."""

@@ -74,7 +74,7 @@ class FakeSource:
         self.closed = True
 
 
-def sample(tmp_path, *found, ticks, clock=None):
+def sample(tmp_path, *found, ticks, clock=None, interval_s=0.1):
     """Run a sampler for `ticks` grid points and the last one after the stop; read it back."""
     clock = clock or FakeClock()
     path = tmp_path / "node-0.jsonl"
@@ -83,7 +83,9 @@ def sample(tmp_path, *found, ticks, clock=None):
     cpu = iter((1.0, 1.25))
     with path.open("wb") as file:
         recording = Recording(file, header=HEADER)
-        sampler = Sampler(recording, found, interval_s=0.1, clock=clock, cpu_s=lambda: next(cpu))
+        sampler = Sampler(
+            recording, found, interval_s=interval_s, clock=clock, cpu_s=lambda: next(cpu)
+        )
         sampler.run(
             stopped=lambda: next(visits) >= ticks, ready=lambda: readies.append(clock.now_s())
         )
@@ -134,6 +136,27 @@ def test_a_source_may_be_read_at_every_nth_tick(tmp_path):
     node = sample(tmp_path, FakeSource([{"a": 1}]), FakeSource([{"g": 1}], every_ticks=3), ticks=5)
     # Ticks 0 and 3, and the last one, at which everything is read.
     assert [len(t.values) for t in node.ticks] == [2, 1, 1, 2, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "reads"), [(0.05, [2, 1, 1, 1, 2, 2]), (0.2, [2] * 6), (1.0, [2] * 6)]
+)
+def test_a_rare_source_is_read_as_often_in_time_on_any_grid(tmp_path, interval_s, reads):
+    rare = FakeSource([{"g": 1}], every_ticks=2)
+    node = sample(tmp_path, FakeSource([{"a": 1}]), rare, ticks=5, interval_s=interval_s)
+    assert [len(t.values) for t in node.ticks] == reads
+
+
+def test_a_source_may_change_its_pace_while_it_is_read(tmp_path):
+    source = FakeSource([{"g": 1}])
+
+    def grow(read):
+        source.every_ticks = 1 if read < 2 else 3
+
+    source.effect = grow
+    node = sample(tmp_path, source, ticks=7)
+    # Ticks 0, 1 and 2, of which the last changed it; 3, 6, and the one after the stop.
+    assert [len(t.values) for t in node.ticks] == [1, 1, 1, 1, 0, 0, 1, 1]
 
 
 def test_a_rare_source_whose_turn_was_missed_is_read_at_the_next_tick(tmp_path):

@@ -143,6 +143,20 @@ def test_new_processes_are_found_by_the_last_pid_at_once(proc):
     source.close()
 
 
+@pytest.mark.parametrize(("processes", "ticks"), [(0, 1), (64, 1), (80, 2), (512, 12)])
+def test_a_large_tree_is_read_as_a_whole_at_fewer_ticks(proc, processes, ticks):
+    proc.process(10, 1)
+    source = ProcessSource(Target(root_pid=10), roots=proc.roots)
+    source.read()
+    for pid in range(11, 11 + processes):
+        proc.process(pid, 10, rchar=7)
+    for _ in range(3):
+        total = asked(source)
+    assert total == 7 * processes
+    assert source.every_ticks == ticks
+    source.close()
+
+
 def test_a_pid_handed_out_before_its_process_shows_is_looked_at_again(proc):
     proc.last_pid(10)
     descendants = Descendants(proc.roots)
