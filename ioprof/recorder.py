@@ -22,7 +22,8 @@ from ioprof import attached
 from ioprof.clock import Clock, MonotonicClock
 from ioprof.errors import MeasureError
 from ioprof.leash import leashed
-from ioprof.sampler import SamplerProcess, SamplerSpec
+from ioprof.sampler import SamplerSpec
+from ioprof.samplerprocess import SamplerProcess
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
 _POLL_S = 0.02

@@ -11,12 +11,20 @@ from ioprof.units import format_bytes, format_percent
 
 _MISSED_ABOVE = 0.05
 _NAMED = 3
+_BUSY_ABOVE = 0.9
+"""CPUs that a daemon of one busy thread uses when it is the limit."""
 
 
 def cell_findings(cell: CellSummary, seen: Observation) -> tuple[Finding, ...]:
     """Doubts about one cell, gravest first."""
     order: dict[Level, int] = {"invalid": 0, "caution": 1, "note": 2}
-    found = [*_about_run(cell, seen), *_about_bytes(cell), *_about_cache(cell), *_about_rest(cell)]
+    found = [
+        *_about_run(cell, seen),
+        *_about_bytes(cell),
+        *_about_cache(cell),
+        *_about_daemon(cell, seen),
+        *_about_rest(cell),
+    ]
     return tuple(sorted(found, key=lambda finding: order[finding.level]))
 
 
@@ -102,6 +110,32 @@ def _about_cache(cell: CellSummary) -> Iterator[Finding]:
             else "Use a dataset that fits in memory, or free some."
         )
     yield _finding("caution", "cache-state", what, evidence=evidence, remedy=remedy, cell=cell.id)
+
+
+def _about_daemon(cell: CellSummary, seen: Observation) -> Iterator[Finding]:
+    """Whether the daemon of a FUSE mount, rather than what lies behind it, may be the limit."""
+    if cell.window is None or seen.log is None:
+        return
+    start_s, end_s = cell.window.start_s, cell.window.end_s
+    for one in seen.log.instances("fuse.daemon"):
+        busy = seen.log.growth(
+            one.source,
+            one.instance,
+            "busy_seconds_total",
+            start_s=start_s,
+            end_s=end_s,
+            whole=False,
+        ).value
+        if busy is None or busy < _BUSY_ABOVE * (end_s - start_s):
+            continue
+        yield _finding(
+            "caution",
+            "fuse-daemon-busy",
+            f"The daemon of {one.instance} may be the limit of cell {cell.id}.",
+            evidence=f"It used {busy / (end_s - start_s):.2f} CPUs: one busy thread uses 1.00.",
+            remedy="Give it more threads, or several mounts, before buying storage.",
+            cell=cell.id,
+        )
 
 
 def _about_rest(cell: CellSummary) -> Iterator[Finding]:

@@ -147,6 +147,12 @@ def is_fuse(mount: Mount) -> bool:
     return mount.filesystem in ("fuse", "fuseblk") or mount.filesystem.startswith("fuse.")
 
 
+def connection_of(mount: Mount) -> int:
+    """The kernel's number of a FUSE mount's connection: its device's, the major one shifted."""
+    major, _, minor = mount.major_minor.partition(":")
+    return int(major) << 20 | int(minor)
+
+
 def probes(connection: int) -> str:
     """The bpftrace probes that count one connection."""
     unanswered = " && ".join(f"args->opcode != {opcode}" for opcode in _NO_ANSWER)
@@ -209,9 +215,8 @@ class FuseSource:
     every_ticks = 1
 
     def __init__(self, program: Path, mount: Mount, *, roots: Roots = Roots()) -> None:
-        major, _, minor = mount.major_minor.partition(":")
         self._mount_path = mount.path
-        connection = int(major) << 20 | int(minor)
+        connection = connection_of(mount)
         self._waiting = roots.sys / "fs/fuse/connections" / str(connection) / "waiting"
         self._bpftrace = Bpftrace(
             program,

@@ -6,6 +6,7 @@ from pathlib import Path
 from ioprof.sources import cpu, network, pressure, vmstat
 from ioprof.sources.block import parse_diskstats
 from ioprof.sources.descendants import parse_status
+from ioprof.sources.fusedaemon import parse_connection, parse_stat
 from ioprof.sources.mount import parse_mount_id, parse_mountinfo
 from ioprof.sources.pidio import parse_io, sum_io
 from tests.fuzz.mutate import survives
@@ -17,6 +18,10 @@ STAT = (
 )
 STATUS = (
     b"Name:\tpython\nState:\tS (sleeping)\nTgid:\t9\nPid:\t9\nPPid:\t1\nSigIgn:\t0000000001001000\n"
+)
+PID_STAT = (
+    b"77 (a) b (c) S 1 77 77 0 -1 1077936192 201 0 3 0 250 50 9 9 20 0 3 0 123456 7000000 900 "
+    b"18446744073709551615 0 0 0 0 0 0 0 4096 0 0 0 0 17 1 0 0 0 0 0\n"
 )
 FDINFO = b"pos:\t0\nflags:\t010000000\nmnt_id:\t47\nino:\t2\n"
 
@@ -67,3 +72,11 @@ def test_pressure():
 
 def test_processor_time():
     survives(cpu.parse, [STAT])
+
+
+def test_the_connection_of_a_daemon():
+    survives(parse_connection, [sample("fuse", "fdinfo_dev_fuse.txt")])
+
+
+def test_the_time_of_a_daemon():
+    survives(parse_stat, [PID_STAT])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ioprof import cachestate
 from ioprof.dataset.listing import list_of
 from ioprof.record.reading import Reading, Unavailable
 from ioprof.record.sizes import names
-from ioprof.sources import fuse
+from ioprof.sources import fuse, fusedaemon
 from ioprof.sources.aside import Aside, look
 from ioprof.sources.mount import find_mount
 from ioprof.sources.source import Target
@@ -139,6 +140,34 @@ def test_what_is_under_way_at_that_instant_is_told_where_fusectl_is_mounted(fold
     waiting = Path("/sys/fs/fuse/connections") / str(folder.stat().st_dev) / "waiting"
     in_flight = last_look(source).gauges["in_flight"]
     assert (in_flight is not None) == waiting.exists()
+
+
+def test_the_daemon_is_the_client_and_its_time_grows_as_ps_says(folder):
+    (found,) = fusedaemon.find(Target(root_pid=os.getpid(), mount=find_mount(folder)))
+    if isinstance(found, Unavailable) and kernel_version() < (6, 16):
+        pytest.skip("Linux before 6.16 names no connection in /proc/PID/fdinfo")
+    assert isinstance(found, fusedaemon.DaemonSource)
+    (before,) = found.read()
+    assert before.note is not None
+    pid = int(before.note.removeprefix("process "))
+    assert Path(f"/proc/{pid}/comm").read_text() == "sshfs\n"
+    assert before.gauges["threads"] == len(list(Path(f"/proc/{pid}/task").iterdir()))
+    for _ in range(4):
+        cachestate.evict(list_of(folder, ["file"]))
+        read_whole(folder / "file")
+    (after,) = found.read()
+    found.close()
+    ps = ["ps", "-o", "cputimes=", "-p", str(pid)]
+    told = subprocess.run(ps, capture_output=True, text=True, check=True)
+    first, last = (one.counters["busy_seconds_total"] for one in (before, after))
+    assert first is not None
+    assert last is not None
+    assert last > first
+    assert int(told.stdout) == pytest.approx(last, abs=1.0)
+
+
+def kernel_version() -> tuple[int, ...]:
+    return tuple(int(word) for word in os.uname().release.split("-")[0].split(".")[:2])
 
 
 def test_no_tracing_program_survives_whoever_is_killed(folder):

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from ioprof import sampler as module
 from ioprof.clock import MonotonicClock
 from ioprof.errors import MeasureError
 from ioprof.record.header import ClockAnchor, NodeHeader
 from ioprof.record.nodefile import Recording
 from ioprof.record.reading import Layer, Reading, Scope, Unavailable
 from ioprof.record.store import read_node
-from ioprof.sampler import Sampler, SamplerProcess, SamplerSpec, find_sources
+from ioprof.sampler import Sampler, SamplerSpec, find_sources
+from ioprof.samplerprocess import SamplerProcess, _environment
 
 HEADER = NodeHeader(
     format_version=1,
@@ -253,7 +253,8 @@ def test_the_process_outlives_interrupt_and_terminate(tmp_path):
 
 def test_the_process_ends_by_itself_when_its_recorder_dies(tmp_path):
     recorder = (
-        "import os, sys; from ioprof.sampler import SamplerProcess, SamplerSpec\n"
+        "import os, sys; from ioprof.sampler import SamplerSpec\n"
+        "from ioprof.samplerprocess import SamplerProcess\n"
         "spec = SamplerSpec.decode(sys.argv[1].encode())\n"
         "print(SamplerProcess.start(spec).pid, flush=True)\n"
         "os.kill(os.getpid(), 9)\n"
@@ -262,7 +263,7 @@ def test_the_process_ends_by_itself_when_its_recorder_dies(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", recorder, spec],
         stdout=subprocess.PIPE,
-        env=module._environment(),
+        env=_environment(),
     )
     assert ran.returncode == -9
     clock = MonotonicClock()
@@ -317,6 +318,6 @@ def test_the_sampler_process_loads_nothing_heavy():
     ran = subprocess.run(
         [sys.executable, "-c", code],
         stderr=subprocess.PIPE,
-        env=module._environment(),
+        env=_environment(),
     )
     assert ran.returncode == 0, ran.stderr.decode()

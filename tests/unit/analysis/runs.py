@@ -109,6 +109,7 @@ def counted(
     block: float | None = None,
     interval_s: float = 0.1,
     cpu_busy: float = 0.5,
+    daemon_cpus: float | None = None,
     **more: Any,
 ) -> NodeRecord:
     """Counters beside `steps`: requested and storage bytes so many times the consumed bytes, read
@@ -133,6 +134,8 @@ def counted(
             "read_operations_total": storage * consumed / 50_000,
             "read_time_seconds_total": storage * consumed / 50_000 * 0.002,
         }
+    if daemon_cpus is not None:
+        totals["fuse.daemon", "/data"] = {"busy_seconds_total": daemon_cpus * (end_s - start_s)}
     if block is not None:
         totals["process.block", "tree"] = {"read_bytes_total": block * consumed}
     more.setdefault("unavailable", {"nvml": "no NVIDIA driver is loaded here"})

@@ -158,6 +158,19 @@ def test_residency_that_cannot_be_observed_is_unknown(tmp_path):
     assert (cache.state, cache.observed_resident_fraction) == ("unknown", None)
 
 
+@pytest.mark.parametrize(("cpus", "told"), [(0.85, False), (0.95, True), (None, False)])
+def test_the_daemon_of_a_fuse_mount_may_be_the_limit(tmp_path, cpus, told):
+    marks = rank([0.9] * 12)
+    node = counted(marks, daemon_cpus=cpus)
+    cold = cell(of(tmp_path, replaced(whole_cells(), "cold", ranks=(marks,), node=node)), "cold")
+    found = [one for one in cold.findings if one.code == "fuse-daemon-busy"]
+    assert bool(found) is told
+    if told:
+        assert found[0].level == "caution"
+        assert found[0].what == "The daemon of /data may be the limit of cell " + cold.id + "."
+        assert found[0].evidence == "It used 0.95 CPUs: one busy thread uses 1.00."
+
+
 def test_a_busy_client_is_told_instead_of_storage(tmp_path):
     slow = rank([0.9] * 12)
     cells = replaced(whole_cells(), "prep", ranks=(slow,), node=counted(slow, cpu_busy=0.98))
