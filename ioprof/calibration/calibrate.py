@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, get_args
@@ -108,26 +110,35 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # Nothing stays behind in a buffer, to be written again when the pipe is closed.
+            bufsize=0,
         )
         self.pid = self._process.pid
 
     def ask(self, step: dict[str, Any]) -> dict[str, Any]:
         """Have one step done; MeasureError when it is not answered in time, or cannot be done."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps(step).encode() + b"\n")
-        self._process.stdin.flush()
+        # One that has ended is told of below.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(step).encode() + b"\n")
         answered, _, _ = select.select([self._process.stdout], [], [], self._deadline_s)
         line = self._process.stdout.readline() if answered else b""
         if not line:
-            how = "ended" if answered else f"did not answer within {self._deadline_s:g} s"
-            raise MeasureError(
-                f"The reader of a known amount {how}: the mount is not responding. "
-                "Check its server and network; nothing was measured."
-            )
+            raise MeasureError(f"The reader of a known amount {self._what_happened(answered)}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise MeasureError(f"The counters could not be tried: {answer['error']}.")
         return answer
+
+    def _what_happened(self, ended: object) -> str:
+        if ended:
+            status = self._process.wait()
+            how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            return f"ended by {how}: nothing was measured. Read some of the files with `cat`."
+        return (
+            f"did not answer within {self._deadline_s:g} s: the mount is not responding. "
+            "Check its server and network; nothing was measured."
+        )
 
     def __enter__(self) -> Self:
         return self

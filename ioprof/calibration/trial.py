@@ -52,6 +52,7 @@ class Trials:
     def __init__(self, paths: list[str], *, limit_bytes: int) -> None:
         self.parts = parts_of(paths, limit_bytes=limit_bytes)
         self.found_resident = [_resident(path) for path, _, _ in self.parts]
+        self._broken: set[Part] = set()
 
     def describe(self) -> dict[str, Any]:
         """How much there is to read."""
@@ -65,7 +66,8 @@ class Trials:
     def evict(self) -> dict[str, Any]:
         """Drop the parts' files from the page cache; the share that stays all the same."""
         for path, _, _ in self.parts:
-            with _opened(path) as descriptor:
+            # A file that is gone needs no eviction.
+            with suppress(OSError), _opened(path) as descriptor:
                 # A filesystem that cannot be written has nothing to sync and says so: squashfs.
                 with suppress(OSError):
                     os.fdatasync(descriptor)
@@ -76,21 +78,27 @@ class Trials:
         """Read part by part until all are read or `limit_s` is over; the bytes and the time."""
         began_s = time.monotonic()
         taken = pages = 0
-        for path, offset, length in self.parts:
+        failed = None
+        for part in [part for part in self.parts if part not in self._broken]:
             try:
-                taken += _READERS[access](path, offset, length)
-            except OSError as error:
-                if not taken:
-                    return _answer(0, 0, began_s, reason=f"{access}: {error.strerror}")
-                continue
-            pages += -(-length // mmap.PAGESIZE) * mmap.PAGESIZE
+                taken += _READERS[access](*part)
+                pages += -(-part[2] // mmap.PAGESIZE) * mmap.PAGESIZE
+            except (OSError, ValueError) as error:
+                # A file that became shorter cannot be mapped at its old length: a ValueError.
+                failed = failed or f"{access}: {getattr(error, 'strerror', None) or error}"
+                if access == "read":
+                    # Mapped, it would end this process by SIGBUS.
+                    self._broken.add(part)
             if time.monotonic() - began_s > limit_s:
                 break
-        if not taken and access == "warm":
-            return _answer(0, 0, began_s, reason=self._why_not_warm())
-        return _answer(taken, pages, began_s)
+        if taken:
+            return _answer(taken, pages, began_s)
+        why = failed or (self._why_not_warm() if access == "warm" else None)
+        return _answer(0, 0, began_s, reason=why)
 
     def _why_not_warm(self) -> str:
+        if len(self._broken) == len(self.parts):
+            return "no file could be read"
         with _opened(self.parts[0][0]) as descriptor:
             pages = resident_pages(descriptor, os.fstat(descriptor).st_size)
         return pages.reason or "this mount drops a file's pages when it is opened again"
@@ -101,7 +109,7 @@ class Trials:
         for (path, _, _), before in zip(self.parts, self.found_resident, strict=True):
             if before is None:
                 continue
-            with _opened(path) as descriptor:
+            with suppress(OSError), _opened(path) as descriptor:
                 if before > _WARM_ABOVE:
                     size = os.fstat(descriptor).st_size
                     _drain(descriptor, bytearray(_CHUNK_BYTES), 0, size)

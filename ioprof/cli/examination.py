@@ -84,7 +84,7 @@ def _counter(found: Found) -> Iterator[Check]:
     finally:
         found.close()
     if not readings:
-        yield _silent(found.name, "found, and it gives no reading", None)
+        yield _silent(found.name, "found, and it has counted nothing yet", None)
     for source in dict.fromkeys(reading.source for reading in readings):
         yield _readable(source, [r for r in readings if r.source == source])
 

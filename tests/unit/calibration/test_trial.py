@@ -1,6 +1,7 @@
 """What the reading child takes of which files."""
 
 import os
+from pathlib import Path
 
 from ioprof.calibration.trial import Trials, parts_of
 
@@ -46,6 +47,37 @@ def test_each_access_takes_every_byte(tmp_path):
             assert answer["reason"] == "direct: Invalid argument"  # tmpfs of old kernels
             continue
         assert answer["read_bytes"] == 100_003 + 5 * MIB + 7, access
+
+
+def test_a_file_that_cannot_be_read_is_left_out_of_every_trial(tmp_path):
+    paths = files(tmp_path, 100_003, 200_000, 300_000)
+    trials = Trials(paths, limit_bytes=32 * MIB)
+    Path(paths[0]).unlink()
+    trials.evict()
+    for access in ("read", "warm", "mmap"):
+        answer = trials.read(access, limit_s=5.0)
+        assert answer["read_bytes"] == 500_000, access
+        assert answer["page_bytes"] == (49 + 74) * 4096, access
+    trials.restore()
+
+
+def test_where_no_file_can_be_read_the_first_reason_is_told(tmp_path):
+    paths = files(tmp_path, 100_003, 200_000)
+    trials = Trials(paths, limit_bytes=32 * MIB)
+    for path in paths:
+        Path(path).unlink()
+    answers = [trials.read(access, limit_s=5.0) for access in ("read", "warm", "mmap")]
+    assert [a["read_bytes"] for a in answers] == [0, 0, 0]
+    assert answers[0]["reason"] == "read: No such file or directory"
+    assert answers[1]["reason"] == "no file could be read"
+
+
+def test_a_file_that_became_shorter_is_no_crash(tmp_path):
+    paths = files(tmp_path, 200_000, 100_000)
+    trials = Trials(paths, limit_bytes=32 * MIB)
+    os.truncate(paths[0], 50_000)
+    assert trials.read("read", limit_s=5.0)["read_bytes"] == 150_000
+    assert trials.read("mmap", limit_s=5.0)["read_bytes"] == 100_000
 
 
 def test_what_was_cached_is_cached_again_and_the_rest_is_not(tmp_path):
