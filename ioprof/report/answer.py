@@ -178,8 +178,9 @@ def counter(summary: Summary) -> str:
     told = [note] if note.startswith(source) else list(filter(None, [source, note]))
     told += map(bare, mount.blind_spots)
     if mount.runner_up:
-        told.append(f"next best: {mount.runner_up}")
-    return "; ".join(told)
+        told.append(f"Next best: {mount.runner_up}")
+    first, *rest = told
+    return ". ".join([first, *(one[:1].upper() + one[1:] for one in rest)])
 
 
 def sampler_cost(summary: Summary) -> str:

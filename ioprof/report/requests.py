@@ -14,12 +14,23 @@ def requests(cells: Iterable[CellSummary]) -> Iterator[str]:
     known = list(cells)
     sized = [(c, s) for c in known if (s := c.read_request_sizes) is not None and _reads(s)]
     if sized:
-        told = "; ".join(f"{cell_name(cell)} {_quantiles(sizes)}" for cell, sizes in sized)
+        told = _once([(cell_name(cell), _quantiles(sizes)) for cell, sizes in sized])
         yield f"Request sizes by {sized[0][1].source}: {told}."
     counted = [c for c in known if c.metadata_ops_per_s is not None]
     if counted:
-        told = "; ".join(f"{cell_name(c)} {format_rate(c.metadata_ops_per_s)}/s" for c in counted)
-        yield f"Metadata operations by {counted[0].metadata_ops_source}: {told}."
+        told = _once([(cell_name(c), f"{format_rate(c.metadata_ops_per_s)}/s") for c in counted])
+        source = counted[0].metadata_ops_source
+        yield f"Metadata operations past the kernel's own caches, by {source}: {told}."
+
+
+def _once(told: list[tuple[str, str]]) -> str:
+    """What is the same of several cells, said once behind their names."""
+    cells: dict[str, list[str]] = {}
+    for name, what in told:
+        cells.setdefault(what, []).append(name)
+    if len(cells) == 1 and len(told) > 1:
+        return f"{told[0][1]} in every cell"
+    return "; ".join(f"{', '.join(names)} {what}" for what, names in cells.items())
 
 
 def at_most_bytes(sizes: RequestSizes, share: float) -> int | None:

@@ -47,7 +47,7 @@ Required      AU  bandwidth            range      peak   IOPS  basis
 dataset  /data/images: 4,000 samples in 10 classes, 452 MB; per sample mean
          113 kB, median 98.0 kB, p95 250 kB, p99 600 kB
 mount    /data (ext4 on /dev/vda)
-counter  block.diskstats vda (wire); counts every reader of the device
+counter  block.diskstats vda (wire). Counts every reader of the device
 host     node-a: AMD EPYC 9654, 2 of 2 CPUs usable, 8.00 GiB, Linux 6.12.8
 sampler  every 100 ms, at most 0.4 % of one CPU, 0 of 550 ticks missed
 
