@@ -214,13 +214,13 @@ def _sampler(seen: Observation) -> SamplerSummary | None:
     if seen.node is None:
         return None
     end = seen.node.end
-    seconds = end.t_s - seen.node.ticks[0].t_s if end and seen.node.ticks else None
+    seconds = end.t_s - seen.node.first_s if end and seen.node.first_s is not None else None
     return SamplerSummary(
         interval_s=seen.node.header.interval_s,
         cpu_fraction=end.cpu_s / seconds if end and seconds else None,
         missed_ticks=end.missed_ticks if end else None,
         # Sources with times of their own lay down ticks beside the grid's.
-        ticks=end.ticks if end else len(seen.node.ticks),
+        ticks=end.ticks if end else seen.node.ticks,
     )
 
 

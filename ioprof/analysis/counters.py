@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -30,26 +32,24 @@ class CounterLog:
 
     def __init__(self, node: NodeRecord) -> None:
         self._interval_s = node.header.interval_s
-        self._series = {series.id: series for series in node.series}
-        rows: dict[int, list[tuple[float, tuple[float, ...], tuple[float, ...]]]] = {}
-        for tick in node.ticks:
-            for values in tick.values:
-                rows.setdefault(values.id, []).append(
-                    (tick.t_s, _floats(values.counters), _floats(values.gauges))
-                )
-        self._times = {id: np.array([row[0] for row in found]) for id, found in rows.items()}
-        self._counters = {id: np.array([row[1] for row in found]) for id, found in rows.items()}
-        self._gauges = {id: np.array([row[2] for row in found]) for id, found in rows.items()}
+        seen = [columns for columns in node.columns if columns.times]
+        self._series = {columns.series.id: columns.series for columns in seen}
+        self._times = {c.series.id: np.frombuffer(c.times) for c in seen}
+        self._counters = {
+            c.series.id: _table(c.counters, len(c.times), len(c.series.counters)) for c in seen
+        }
+        self._gauges = {
+            c.series.id: _table(c.gauges, len(c.times), len(c.series.gauges)) for c in seen
+        }
         self._reasons = {one.source: one.reason for one in node.unavailable}
 
     def instances(self, source: str) -> tuple[Series, ...]:
         """Every instance of a source that was seen, in the order of their declaration."""
-        found = (s for s in self._series.values() if s.source == source and s.id in self._times)
-        return tuple(sorted(found, key=lambda series: series.id))
+        return tuple(series for series in self._series.values() if series.source == source)
 
     def every(self) -> tuple[Series, ...]:
         """All series that were seen, in the order of their declaration."""
-        return tuple(series for series in self._series.values() if series.id in self._times)
+        return tuple(self._series.values())
 
     def why_missing(self, source: str) -> str:
         """Why nothing of a source was recorded."""
@@ -116,8 +116,9 @@ def _words(name: str) -> str:
     return name.removesuffix("_total").replace("_", " ")
 
 
-def _floats(values: tuple[float | None, ...]) -> tuple[float, ...]:
-    return tuple(float("nan") if value is None else float(value) for value in values)
+def _table(flat: array[float], rows: int, width: int) -> Floats:
+    """The flat numbers as a table, without a copy."""
+    return np.frombuffer(flat).reshape(rows, width) if width else np.empty((rows, 0))
 
 
 def total(growths: list[Growth]) -> Growth:

@@ -20,11 +20,11 @@ def totals(run: RunDirectory) -> RecordedTotals:
             f"{run.root} holds no counters: the command was not started. Run it again."
         )
     node = read_node(files[0])
-    if not node.ticks:
+    if node.first_s is None or node.last_s is None:
         raise RunFileError(f"{files[0]} ends before its first tick. Run it again.")
     log = CounterLog(node)
-    start_s = recorded.started_s or node.ticks[0].t_s
-    end_s = recorded.ended_s or node.ticks[-1].t_s
+    start_s = recorded.started_s or node.first_s
+    end_s = recorded.ended_s or node.last_s
     tried = recorded.calibration
     storage = calibrated(tried, access="read") if tried else uncalibrated(recorded.top_devices)
     found = account(node, start_s=start_s, end_s=end_s, storage=storage, log=log)

@@ -223,7 +223,7 @@ def _sources(observations: list[Observation]) -> dict[str, str]:
     """Every counter source of the first cell: "read", or why it could not be."""
     for seen in observations:
         if seen.node is not None:
-            read = {series.source: "read" for series in seen.node.series}
+            read = {one.series.source: "read" for one in seen.node.columns}
             missing = {one.source: one.reason for one in seen.node.unavailable}
             return {**missing, **read}
     return {}

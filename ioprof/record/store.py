@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from ioprof.errors import FutureRunError, NotARunError, RunFileError, TruncatedRunError, UsageError
+from ioprof.record.columns import Columns
 from ioprof.record.header import NodeHeader, RankHeader
 from ioprof.record.reading import SamplerEnd, Series, Tick, Unavailable
 from ioprof.record.step import Event, Step
@@ -31,7 +32,8 @@ _FILES = ("study.json", "run.json", "summary.json", "filelist.npz", "report.html
 _FOLDERS = ("cells", "fio", "figures")
 
 _T = TypeVar("_T")
-_NodeLine = NodeHeader | Series | Tick | Unavailable | SamplerEnd
+_GIVE = "Give the directory of a run, the one that holds study.json."
+NodeLine = NodeHeader | Series | Tick | Unavailable | SamplerEnd
 _RankLine = RankHeader | Step | Event
 
 
@@ -39,8 +41,12 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One node's file, read back. `truncated` says that the sampler did not get to end it."""
 
     header: NodeHeader
-    series: tuple[Series, ...]
-    ticks: tuple[Tick, ...]
+    columns: tuple[Columns, ...]
+    """One for each series that was declared, in that order; without rows if it was never seen."""
+    ticks: int
+    first_s: float | None
+    """When the first tick was; None without one."""
+    last_s: float | None
     unavailable: tuple[Unavailable, ...]
     end: SamplerEnd | None
 
@@ -194,9 +200,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise NotARunError(
-            f"{path} is not there. Give the directory of a run, the one that holds study.json."
-        ) from None
+        raise NotARunError(f"{path} is not there. {_GIVE}") from None
     except OSError as error:
         raise RunFileError(f"{path} cannot be read: {error.strerror}.") from None
 
@@ -218,31 +222,56 @@ def _refuse_future(path: Path, raw: bytes) -> None:
 
 
 def read_node(path: Path) -> NodeRecord:
-    """Read one node's file up to its last whole line."""
-    lines = _lines(path, msgspec.json.Decoder(_NodeLine))
+    """Read one node's file up to its last whole line, in memory for its numbers alone."""
+    try:
+        return gathered(node_lines(path))
+    except ValueError as error:
+        raise NotARunError(f"{path} is damaged: {error}.") from None
+
+
+def node_lines(path: Path) -> Iterator[NodeLine]:
+    """The lines of a node's file one by one, header first, up to its last whole line."""
+    lines = _lines(path, msgspec.json.Decoder(NodeLine))
     header = next(lines, None)
     if not isinstance(header, NodeHeader):
         raise NotARunError(f"{path} does not begin with a node header.")
-    series: list[Series] = []
-    ticks: list[Tick] = []
+    yield header
+    for line in lines:
+        if isinstance(line, NodeHeader):
+            raise NotARunError(f"{path} holds two headers: two runs wrote into one file.")
+        yield line
+
+
+def gathered(lines: Iterable[NodeLine]) -> NodeRecord:
+    """The record that a header and the lines after it make; ValueError for a row of no series."""
+    rest = iter(lines)
+    header = next(rest)
+    assert isinstance(header, NodeHeader)
+    columns: dict[int, Columns] = {}
     unavailable: list[Unavailable] = []
     end: SamplerEnd | None = None
-    for line in lines:
+    ticks, first_s, last_s = 0, None, None
+    for line in rest:
         match line:
-            case Series():
-                series.append(line)
             case Tick():
-                ticks.append(line)
+                ticks, last_s = ticks + 1, line.t_s
+                first_s = line.t_s if first_s is None else first_s
+                for values in line.values:
+                    if values.id not in columns:
+                        raise ValueError(f"series {values.id} has values and was not declared")
+                    columns[values.id].add(line.t_s, values)
+            case Series():
+                columns[line.id] = Columns(line)
             case Unavailable():
                 unavailable.append(line)
             case SamplerEnd():
                 end = line
-            case NodeHeader():
-                raise NotARunError(f"{path} holds two headers: two runs wrote into one file.")
     return NodeRecord(
         header=header,
-        series=tuple(series),
-        ticks=tuple(ticks),
+        columns=tuple(columns.values()),
+        ticks=ticks,
+        first_s=first_s,
+        last_s=last_s,
         unavailable=tuple(unavailable),
         end=end,
     )
@@ -268,17 +297,30 @@ def read_rank(path: Path) -> RankRecord:
 
 
 def _lines(path: Path, decoder: msgspec.json.Decoder[_T]) -> Iterator[_T]:
-    raw = _bytes(path)
-    if not raw:
-        raise TruncatedRunError(f"{path} is empty. The run was stopped before it began.")
-    rows = raw.split(b"\n")
-    if len(rows) == 1 and raw.startswith(b"{"):
-        raise TruncatedRunError(f"{path} ends in its first line. The run was stopped as it began.")
-    # What follows the last newline is a line cut short by a kill, or nothing.
-    for number, row in enumerate(rows[:-1], start=1):
+    number = 0
+    for number, row in enumerate(_rows(path), start=1):
+        if not row.endswith(b"\n"):
+            if number == 1 and row.startswith(b"{"):
+                why = "ends in its first line. The run was stopped as it began."
+                raise TruncatedRunError(f"{path} {why}")
+            # A line cut short by a kill.
+            return
         if number == 1:
             _refuse_future(path, row)
         try:
             yield decoder.decode(row)
         except msgspec.DecodeError as error:
             raise NotARunError(f"{path}, line {number}, is not an ioprof line: {error}.") from None
+    if number == 0:
+        raise TruncatedRunError(f"{path} is empty. The run was stopped before it began.")
+
+
+def _rows(path: Path) -> Iterator[bytes]:
+    """Line by line: a day's record is larger than memory should be asked for."""
+    try:
+        with path.open("rb") as file:
+            yield from file
+    except FileNotFoundError:
+        raise NotARunError(f"{path} is not there. {_GIVE}") from None
+    except OSError as error:
+        raise RunFileError(f"{path} cannot be read: {error.strerror}.") from None

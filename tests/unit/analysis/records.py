@@ -20,7 +20,7 @@ from ioprof.record.reading import (
     Unavailable,
 )
 from ioprof.record.step import Event, Scalar, Step
-from ioprof.record.store import FORMAT_VERSION, NodeRecord, RankRecord
+from ioprof.record.store import FORMAT_VERSION, NodeRecord, RankRecord, gathered
 
 SAMPLE_BYTES = 100_000
 BATCH = 50
@@ -89,23 +89,15 @@ def table(
             if GONE not in (*of_counters, *of_gauges):
                 values.append(SeriesValues(one.id, _numbers(of_counters), _numbers(of_gauges)))
         ticks.append(Tick(t_s=t_s, values=tuple(values)))
-    return NodeRecord(
-        header=node_header(interval_s=interval_s),
-        series=tuple(series),
-        ticks=tuple(ticks),
-        unavailable=tuple(
-            Unavailable(source=source, reason=reason)
-            for source, reason in (unavailable or {}).items()
-        ),
-        end=SamplerEnd(
-            t_s=times[-1],
-            ticks=len(times),
-            missed_ticks=missed_ticks,
-            cpu_s=0.01 * (times[-1] - times[0]),
-        )
-        if ended
-        else None,
+    end = SamplerEnd(
+        t_s=times[-1],
+        ticks=len(times),
+        missed_ticks=missed_ticks,
+        cpu_s=0.01 * (times[-1] - times[0]),
     )
+    missing = [Unavailable(source=name, reason=why) for name, why in (unavailable or {}).items()]
+    header = node_header(interval_s=interval_s)
+    return gathered([header, *missing, *series, *ticks, *([end] if ended else [])])
 
 
 def _numbers(values: Sequence[float | str | None]) -> tuple[float | None, ...]:

@@ -14,6 +14,7 @@ from ioprof.analysis.window import stepping
 from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.dataset import Dataset, Mount, SizeStatistics
 from ioprof.record.header import Host
+from ioprof.record.reading import SeriesValues, Tick
 from ioprof.record.step import Event, Step
 from ioprof.record.store import FORMAT_VERSION, NodeRecord, RankRecord, RunDirectory, write_json
 from ioprof.record.study import (
@@ -233,8 +234,14 @@ def write_run(
 
 def write_node(path: Path, node: NodeRecord) -> None:
     """A node's file as the sampler writes it."""
+    rows: dict[float, list[SeriesValues]] = {}
+    for columns in node.columns:
+        for t_s, values in columns.rows():
+            rows.setdefault(t_s, []).append(values)
+    ticks = [Tick(t_s=t_s, values=tuple(rows[t_s])) for t_s in sorted(rows)]
+    series = [columns.series for columns in node.columns]
     end = [node.end] if node.end else []
-    _write_lines(path, [node.header, *node.unavailable, *node.series, *node.ticks, *end])
+    _write_lines(path, [node.header, *node.unavailable, *series, *ticks, *end])
 
 
 def _written_s(line: Step | Event) -> float:

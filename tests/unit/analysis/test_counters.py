@@ -1,7 +1,7 @@
 import pytest
 
 from ioprof.analysis.counters import CounterLog, Growth, total
-from ioprof.record.store import NodeRecord
+from ioprof.record.store import NodeRecord, gathered
 from tests.unit.analysis.records import GONE, table
 
 DEVICE = ("block.diskstats", "vda")
@@ -101,7 +101,7 @@ def test_an_instance_that_was_declared_and_never_read_has_no_growth():
 
 def test_without_a_tick_nothing_grew_and_nothing_fails():
     node = device([0, 1])
-    empty = NodeRecord(header=node.header, series=node.series, ticks=(), unavailable=(), end=None)
+    empty = gathered([node.header, *(columns.series for columns in node.columns)])
     assert grown(empty, 0.0, 1.0).value is None
 
 

@@ -33,6 +33,7 @@ from ioprof.record.reading import (
 from ioprof.record.store import (
     FORMAT_VERSION,
     RunDirectory,
+    node_lines,
     read_json,
     read_node,
     read_rank,
@@ -79,8 +80,11 @@ def test_a_node_file_comes_back_as_it_was_written(tmp_path):
     path.write_bytes(lines(HEADER, missing, SERIES, TICK, END))
     record = read_node(path)
     assert record.header == HEADER
-    assert record.series == (SERIES,)
-    assert record.ticks == (TICK,)
+    (columns,) = record.columns
+    assert columns.series == SERIES
+    assert list(columns.rows()) == [(TICK.t_s, TICK.values[0])]
+    assert (record.ticks, record.first_s, record.last_s) == (1, TICK.t_s, TICK.t_s)
+    assert list(node_lines(path)) == [HEADER, missing, SERIES, TICK, END]
     assert record.unavailable == (missing,)
     assert record.end == END
     assert not record.truncated
@@ -89,14 +93,29 @@ def test_a_node_file_comes_back_as_it_was_written(tmp_path):
 def test_a_counter_that_the_kernel_does_not_keep_stays_none(tmp_path):
     path = tmp_path / "node-0.jsonl"
     path.write_bytes(lines(HEADER, SERIES, TICK))
-    assert read_node(path).ticks[0].values[0].counters == (4096, None)
+    ((_, values),) = read_node(path).columns[0].rows()
+    assert values.counters == (4096, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        (SeriesValues(id=2, counters=(1, 2), gauges=(0,)), "series 2 has values and was not"),
+        (SeriesValues(id=1, counters=(1,), gauges=(0,)), "has not its width"),
+    ],
+)
+def test_a_row_that_fits_no_series_is_damage(tmp_path, values, what):
+    path = tmp_path / "node-0.jsonl"
+    path.write_bytes(lines(HEADER, SERIES, Tick(t_s=10.1, values=(values,))))
+    with pytest.raises(NotARunError, match=what):
+        read_node(path)
 
 
 def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path):
     path = tmp_path / "node-0.jsonl"
     path.write_bytes(lines(HEADER, SERIES, TICK) + b'{"type":"tick","t_s":10.2,"val')
     record = read_node(path)
-    assert len(record.ticks) == 1
+    assert record.ticks == 1
     assert record.truncated
 
 
@@ -123,7 +142,7 @@ def test_a_writer_that_is_killed_leaves_a_readable_file(tmp_path):
     writer.send_signal(signal.SIGKILL)
     writer.wait()
     record = read_node(path)
-    assert set(record.ticks) <= {TICK}
+    assert {row for _, row in record.columns[0].rows()} <= {TICK.values[0]}
     assert record.truncated
 
 
