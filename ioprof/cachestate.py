@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ioprof.dataset.listing import FileList
+from ioprof.record.filelist import FileList
 from ioprof.record.study import Residency
 from ioprof.sources.residency import Pages, resident_pages
 

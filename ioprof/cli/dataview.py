@@ -120,7 +120,7 @@ def _stack_check(stack: BlockStack) -> Check:
 
 def _residency(path: Path, found: list[tuple[Path, int]]) -> Check:
     from ioprof.cachestate import observe
-    from ioprof.dataset.listing import FileList
+    from ioprof.record.filelist import FileList
 
     if not found:
         return residency_check(Residency(resident_fraction=None, reason="there is no file to ask"))

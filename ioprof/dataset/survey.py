@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from ioprof.clock import MonotonicClock
-from ioprof.dataset.listing import FileList, printable
 from ioprof.dataset.sniff import Sniffed, kind_of_name, sniff, suffix
 from ioprof.dataset.walk import FLAT, Passed, Walk, is_service
 from ioprof.errors import DatasetError
 from ioprof.record.dataset import Dataset, Quarantined, SizeStatistics
+from ioprof.record.filelist import FileList, printable
 
 NAMED = 1000
 """So many quarantined files are named, the first by name; all are counted."""

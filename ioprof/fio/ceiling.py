@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 
 from ioprof.clock import Clock, MonotonicClock
-from ioprof.dataset.listing import FileList
 from ioprof.errors import MeasureError, ToolError
 from ioprof.fio import command, process, result
 from ioprof.fio.command import ReadJob
 from ioprof.fio.result import FioResult
 from ioprof.record.ceiling import StorageCeiling
+from ioprof.record.filelist import FileList
 from ioprof.record.reading import Role, Unavailable
 from ioprof.record.store import write_json
 from ioprof.sources import block

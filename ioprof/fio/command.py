@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ioprof.dataset.listing import FileList
+from ioprof.record.filelist import FileList
 
 ENGINES = ("io_uring", "libaio", "psync")
 """In order of preference; psync is in every fio."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ioprof import cachestate
 from ioprof.clock import Clock
-from ioprof.dataset.listing import FileList
+from ioprof.record.filelist import FileList
 from ioprof.record.store import RunDirectory, write_json
 from ioprof.record.study import CacheState, CellOutcome, CellPlan, ProfileConfig, Residency
 from ioprof.recorder import RecordSpec, log_tail, record

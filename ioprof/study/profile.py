@@ -10,12 +10,12 @@ import msgspec
 from ioprof._version import VERSION
 from ioprof.calibration.calibrate import calibrate
 from ioprof.clock import Clock, MonotonicClock, now_iso
-from ioprof.dataset.listing import FileList
 from ioprof.dataset.survey import survey
 from ioprof.errors import MeasureError, UsageError
 from ioprof.fio.ceiling import measure_ceiling
 from ioprof.hostinfo import host as host_facts
 from ioprof.record.dataset import Dataset
+from ioprof.record.filelist import FileList
 from ioprof.record.store import FORMAT_VERSION, RunDirectory, write_json
 from ioprof.record.study import AcceleratorModel, CellOutcome, ProfileConfig, Study, Topology
 from ioprof.sources.blockstack import find_stack

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprof.dataset.listing import FileList
+from ioprof.record.filelist import FileList
 
 MEMORY_SHARE = 0.4
 """Share of the node's memory that a warm working set may fill: the loaders need the rest."""

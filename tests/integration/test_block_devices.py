@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ioprof import cachestate
-from ioprof.dataset.listing import list_of
+from ioprof.record.filelist import list_of
 from ioprof.record.reading import Role, Unavailable
 from ioprof.sources.block import find
 from ioprof.sources.blockstack import find_stack

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ioprof.dataset.listing import FileList
 from ioprof.fio.ceiling import measure_ceiling
 from ioprof.record.ceiling import StorageCeiling
+from ioprof.record.filelist import FileList
 from ioprof.record.store import read_json
 from ioprof.sources.blockstack import find_stack
 from ioprof.sources.mount import find_mount

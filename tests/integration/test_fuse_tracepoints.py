@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ioprof import cachestate
-from ioprof.dataset.listing import list_of
+from ioprof.record.filelist import list_of
 from ioprof.record.reading import Reading, Unavailable
 from ioprof.record.sizes import names
 from ioprof.sources import fuse, fusedaemon

@@ -15,7 +15,7 @@ import pytest
 from ioprof import cachestate
 from ioprof.analysis.accounting import Accounting, account
 from ioprof.analysis.storage import uncalibrated
-from ioprof.dataset.listing import FileList
+from ioprof.record.filelist import FileList
 from ioprof.record.store import read_node
 from ioprof.recorder import RecordSpec, record
 from ioprof.sources.blockstack import find_stack
@@ -105,7 +105,7 @@ def _recorded_once(folder: Path, mode: str, cell: Path) -> Accounting:
 
 
 def _files(folder: Path) -> FileList:
-    from ioprof.dataset.listing import list_of
+    from ioprof.record.filelist import list_of
 
     return list_of(folder, sorted(p.name for p in folder.iterdir()))
 

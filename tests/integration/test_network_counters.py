@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ioprof import cachestate
-from ioprof.dataset.listing import list_of
+from ioprof.record.filelist import list_of
 from ioprof.record.reading import Layer, Reading, Unavailable
 from ioprof.sources import gluster, moosefs
 from ioprof.sources.aside import look

@@ -17,7 +17,7 @@ import pytest
 from ioprof import cachestate
 from ioprof.analysis.accounting import Accounting
 from ioprof.calibration.calibrate import calibrate
-from ioprof.dataset.listing import list_of
+from ioprof.record.filelist import list_of
 from ioprof.record.headline import Calibration
 from ioprof.sources.blockstack import find_stack
 from ioprof.sources.mount import find_mount

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ioprof import cachestate
-from ioprof.dataset.listing import FileList, list_of
+from ioprof.record.filelist import FileList, list_of
 from ioprof.sources.mount import find_mount
 from ioprof.sources.residency import Pages
 

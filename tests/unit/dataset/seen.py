@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ioprof.dataset.listing import FileList
 from ioprof.record.dataset import Dataset
+from ioprof.record.filelist import FileList
 
 
 def names(files: FileList) -> list[str]:

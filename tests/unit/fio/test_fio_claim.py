@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ioprof.dataset.listing import FileList
 from ioprof.fio import ceiling, process
 from ioprof.fio.ceiling import measure_ceiling
 from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.dataset import Mount
+from ioprof.record.filelist import FileList
 from ioprof.record.reading import Role
 from ioprof.record.store import read_json
 from ioprof.sources.source import BlockDevice, BlockStack, Roots

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ioprof.dataset.listing import FileList
 from ioprof.fio.command import (
     MAX_FILES,
     ReadJob,
@@ -19,6 +18,7 @@ from ioprof.fio.command import (
     probe_argv,
     share_out,
 )
+from ioprof.record.filelist import FileList
 
 
 def listed(root: Path, sizes: dict[str, int]) -> FileList:

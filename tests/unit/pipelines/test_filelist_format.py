@@ -2,7 +2,7 @@
 
 import os
 
-from ioprof.dataset.listing import FileList as Written
+from ioprof.record.filelist import FileList as Written
 from ioprof_pipelines.filelist import FileList as Read
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ioprof.dataset.listing import FileList
+from ioprof.record.filelist import FileList
 from ioprof.study.workingset import working_set
 
 GB = 1_000_000_000

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ioprof.dataset.listing import FileList, list_of, printable
 from ioprof.errors import NotARunError
+from ioprof.record.filelist import FileList, list_of, printable
 
 NAMES = [b"a/one.JPEG", b"a/two words.JPEG", b"b/new\nline.JPEG", b"b/\xff\xfe.JPEG"]
 
