@@ -71,7 +71,7 @@ make_venv() {
 install_pinned() {
     say "installing the pinned packages (torch and DALI: 2 GB to fetch the first time)"
     "$venv/bin/python" -m pip --disable-pip-version-check install --quiet \
-        -e '.[train,dali,gpu,test]' -c constraints.txt
+        -e '.[train,dali,gpu,export,test]' -c constraints.txt
 }
 
 want=$(cat pyproject.toml constraints.txt | sha256sum | cut -d ' ' -f 1)

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from ioprof.cli import dataset, doctor, export, profile, report, run, watch
+from ioprof.cli import compare, dataset, doctor, export, profile, report, run, watch
 from ioprof.errors import IoprofError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ app.command(
     context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
 )(run.run)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("export")(export.export)
 app.command("doctor")(doctor.doctor)
 app.command("watch")(watch.watch)

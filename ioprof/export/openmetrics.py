@@ -32,7 +32,7 @@ def write(run: RunDirectory, out: BinaryIO) -> None:
                 if name in names and columns.times:
                     text = _text(name, kind, cell, node, columns)
                     out.write(text if head else _without_head(text))
-                    head = False
+                    head = head and not text
     out.write(_END)
 
 
@@ -66,6 +66,8 @@ def _text(name: str, kind: str, cell: str, node: NodeRecord, columns: Columns) -
     for t_s, value in zip(columns.times, _column(columns, name, kind), strict=True):
         if not math.isnan(value):
             metric.add_sample(sample, labels, value, round(t_s + offset_s, 6))
+    if not metric.samples:
+        return b""
     text: bytes = generate_latest(_Registry(metric))  # type: ignore[no-untyped-call]
     return text.removesuffix(_END)
 

@@ -12,25 +12,31 @@ from ioprof.units import format_memory, format_rate
 def requests(cells: Iterable[CellSummary]) -> Iterator[str]:
     """One sentence for each kind that is known of some cell."""
     known = list(cells)
-    sized = [(c, s) for c in known if (s := c.read_request_sizes) is not None and _reads(s)]
+    # The few reads of a cell that the page cache serves are not its own.
+    fed = [c for c in known if c.cache.asked != "warm"]
+    sized = [(c, s) for c in fed if (s := c.read_request_sizes) is not None and _reads(s)]
     if sized:
-        told = _once([(cell_name(cell), _quantiles(sizes)) for cell, sizes in sized])
+        told = _once(
+            [(cell_name(cell), _quantiles(sizes)) for cell, sizes in sized], "cell that storage fed"
+        )
         yield f"Request sizes by {sized[0][1].source}: {told}."
     counted = [c for c in known if c.metadata_ops_per_s is not None]
     if counted:
-        told = _once([(cell_name(c), f"{format_rate(c.metadata_ops_per_s)}/s") for c in counted])
+        told = _once(
+            [(cell_name(c), f"{format_rate(c.metadata_ops_per_s)}/s") for c in counted], "cell"
+        )
         source = counted[0].metadata_ops_source
         yield f"Metadata operations past the kernel's own caches, by {source}: {told}."
 
 
-def _once(told: list[tuple[str, str]]) -> str:
+def _once(told: list[tuple[str, str]], noun: str) -> str:
     """What is the same of several cells, said once behind their names."""
     cells: dict[str, list[str]] = {}
     for name, what in told:
         cells.setdefault(what, []).append(name)
     if len(cells) == 1 and len(told) > 1:
-        return f"{told[0][1]} in every cell"
-    return "; ".join(f"{', '.join(names)} {what}" for what, names in cells.items())
+        return f"{told[0][1]} in every {noun}"
+    return "; ".join(f"{', '.join(names)}: {what}" for what, names in cells.items())
 
 
 def at_most_bytes(sizes: RequestSizes, share: float) -> int | None:

@@ -153,6 +153,7 @@ def rank(
     counts = list(epochs) or [len(step_s)]
     loader: dict[str, Scalar] = {
         "loader": "torch-files",
+        "workers": 3,
         "batch": batch,
         "prefetch_batches": prefetch,
     }

@@ -28,12 +28,12 @@ def test_rates_that_differ_are_told_by_cell():
     (said,) = requests(
         [counted("torch-files", 12.0), counted("dali-files", 3.0), counted("reads", 12.0)]
     )
-    assert said.endswith("1x1 torch-files cold, 1x1 reads cold 12/s; 1x1 dali-files cold 3/s.")
+    assert said.endswith("1x1 torch-files cold, 1x1 reads cold: 12/s; 1x1 dali-files cold: 3/s.")
 
 
 def test_one_cell_alone_is_named():
     (said,) = requests([counted("torch-files", 12.0)])
-    assert said.endswith("by xfs: 1x1 torch-files cold 12/s.")
+    assert said.endswith("by xfs: 1x1 torch-files cold: 12/s.")
 
 
 def test_sizes_are_told_by_their_half_and_their_large_end():
@@ -44,5 +44,11 @@ def test_sizes_are_told_by_their_half_and_their_large_end():
     ]
     (said,) = requests(both)
     assert said == (
-        "Request sizes by block.sizes: half up to 64.0 KiB, 95 % up to 128 KiB in every cell."
+        "Request sizes by block.sizes: half up to 64.0 KiB, 95 % up to 128 KiB in every cell that "
+        "storage fed."
     )
+
+
+def test_the_few_reads_of_a_warm_cell_are_not_told():
+    warm = cell("1x1", "torch-files", "warm", read_request_sizes=sized(20.0, 0.0, 0.0))
+    assert list(requests([warm])) == []
