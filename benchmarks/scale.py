@@ -22,7 +22,7 @@ from ioprof._version import VERSION
 from ioprof.hostinfo import host
 from ioprof.record.header import ClockAnchor, NodeHeader
 from ioprof.record.nodefile import Recording
-from ioprof.record.reading import Layer, Reading, Role, SamplerEnd, Scope
+from ioprof.record.reading import Layer, Number, Reading, Role, SamplerEnd, Scope
 from ioprof.record.recorded import CELL, Recorded
 from ioprof.record.store import FORMAT_VERSION, RunDirectory, write_json
 
@@ -79,7 +79,7 @@ def readings(tick: int) -> list[Reading]:
         names = [f"counter{number}_total" for number in range(width)]
         if source == "cpu":
             names = ["busy_seconds_total", "iowait_seconds_total", "total_seconds_total"]
-        counters = dict.fromkeys(names, round(tick * 0.137, 3))
+        counters: dict[str, Number | None] = dict.fromkeys(names, round(tick * 0.137, 3))
         made.append(
             Reading(
                 source=source,

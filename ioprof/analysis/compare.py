@@ -151,6 +151,8 @@ def _side(repeats: list[Floats]) -> Side:
 def _blocks(name: str) -> Callable[[Observation, Study], Floats]:
     def of(seen: Observation, study: Study) -> Floats:
         assert seen.stepping is not None
+        if name == "wait_s" and seen.plan.role == "synthetic":
+            return np.empty(0)  # microseconds of asking for what is there already
         values = np.asarray(getattr(seen.stepping.blocks, name), dtype=np.float64)
         return values[np.isfinite(values)]
 
@@ -206,6 +208,6 @@ def _cautions(read: Sequence[_Run]) -> Iterator[str]:
     hosts = {run.study.host.hostname for run in read}
     if len(hosts) > 1:
         yield f"The runs were made on different hosts: {', '.join(sorted(hosts))}."
-    for run in read:
-        if run.study.accelerator.kind == "emulated":
-            yield f"In {run.name} the accelerator was emulated: {run.study.accelerator.name}."
+    emulated = {r.study.accelerator.name for r in read if r.study.accelerator.kind == "emulated"}
+    if emulated:
+        yield f"The accelerator was emulated: {', '.join(sorted(emulated))}."

@@ -39,7 +39,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cell(self) -> str:
         """The cell as people call it."""
-        return f"{self.topology} {self.loader} {self.role}"
+        return " ".join(dict.fromkeys((self.topology, self.loader, self.role)))
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ioprof.record.comparison import Comparison, Difference
+from ioprof.report.answer import TRAINED
 from ioprof.report.layout import paragraph, table
 from ioprof.units import format_bandwidth, format_percent, format_rate, format_seconds
 
@@ -12,7 +13,7 @@ MISSING = "–"
 _WORDS = {
     "samples_per_s": "samples/s",
     "step_s": "step time",
-    "wait_s": "wait for data",
+    "wait_s": "wait",
     "storage_read_bytes_per_s": "storage",
     "reads_per_s": "IOPS",
 }
@@ -42,7 +43,8 @@ def answer(found: Comparison) -> str:
         return "Too little was observed to say whether the runs differ."
     if not differ:
         return f"No difference in samples/s is significant, in {len(known)} cells compared."
-    most = max(differ, key=lambda d: abs(d.relative.value or 0.0))
+    # What trains says more than what only serves to measure a stage.
+    most = max(differ, key=lambda d: (d.role in TRAINED, abs(d.relative.value or 0.0)))
     return (
         f"Samples/s differ significantly in {len(differ)} of {len(known)} cells compared, most in "
         f"{most.cell}: {signed(most.relative.value)}."
