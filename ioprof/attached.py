@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +18,16 @@ from ioprof.errors import MeasureError
 
 _HANDED_ON = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+GRACE_S = 5.0
+"""How long a command may take to end after SIGINT or SIGTERM before it is killed."""
 
 
 def run(
-    command: Sequence[str], *, environment: Mapping[str, str]
+    command: Sequence[str], *, environment: Mapping[str, str], deadline_s: float | None = None
 ) -> tuple[subprocess.Popen[bytes], str | None]:
     """Run `command` to its end: the ended process, and "interrupted" or "terminated" when a signal
-    asked for that. MeasureError when it cannot be started."""
+    asked for that, "deadline" when it was asked to end after `deadline_s`. MeasureError when it
+    cannot be started."""
     received: list[signal.Signals] = []
     with _handed_on(received) as hand_to:
         try:
@@ -34,11 +38,34 @@ def run(
                 "Check that it is installed and on the PATH."
             ) from None
         hand_to(child)
-        child.wait()
+        late = not ended_within(child, deadline_s)
+        if late:
+            _end(child)
+    if late:
+        return child, "deadline"
     if signal.SIGINT in received:
         return child, "interrupted"
     ended = {signal.SIGTERM, signal.SIGHUP}.intersection(received)
     return child, "terminated" if ended else None
+
+
+def ended_within(child: subprocess.Popen[bytes], seconds: float | None) -> bool:
+    """Sleep until the child has ended, or `seconds` are over. Waking up to look would cost the
+    command time on its own CPUs, so the kernel is asked to wake us (pidfd, since Linux 5.3)."""
+    descriptor = os.pidfd_open(child.pid)
+    try:
+        select.select([descriptor], [], [], seconds)
+    finally:
+        os.close(descriptor)
+    return child.poll() is not None
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask the command to end, as a batch system does; kill it if it does not."""
+    child.terminate()
+    if not ended_within(child, GRACE_S):
+        child.kill()
+        child.wait()
 
 
 class _Hand:

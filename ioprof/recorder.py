@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import select
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -27,8 +26,6 @@ from ioprof.samplerprocess import SamplerProcess
 
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h, since Linux 3.4
 _POLL_S = 0.02
-_GRACE_S = 5.0
-"""How long a command may take to end after SIGINT or SIGTERM before it is killed."""
 
 
 class RecordSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +80,9 @@ def record(spec: RecordSpec, *, clock: Clock | None = None) -> RecordResult:
     with SamplerProcess.start(sampler_spec) as sampler:
         started_s = clock.now_s()
         if spec.attached:
-            child, ended_by = attached.run(spec.command, environment=_environment(spec))
+            child, ended_by = attached.run(
+                spec.command, environment=_environment(spec), deadline_s=spec.deadline_s
+            )
         else:
             with _started(spec) as child:
                 ended_by = _wait(child, deadline_s=spec.deadline_s, clock=clock)
@@ -152,7 +151,7 @@ def _started(spec: RecordSpec) -> Iterator[subprocess.Popen[bytes]]:
 def _wait(child: subprocess.Popen[bytes], *, deadline_s: float | None, clock: Clock) -> str | None:
     """Wait for the command; end it on interrupt or at the deadline, and say which it was."""
     try:
-        if not _ended(child, within_s=deadline_s):
+        if not attached.ended_within(child, deadline_s):
             _end(child, signal.SIGTERM, clock=clock)
             return "deadline"
     except KeyboardInterrupt:
@@ -161,22 +160,11 @@ def _wait(child: subprocess.Popen[bytes], *, deadline_s: float | None, clock: Cl
     return None
 
 
-def _ended(child: subprocess.Popen[bytes], *, within_s: float | None) -> bool:
-    """Sleep until the command has ended, or `within_s` is over. Waking up to look would cost the
-    command time on its own CPUs, so the kernel is asked to wake us (pidfd, since Linux 5.3)."""
-    descriptor = os.pidfd_open(child.pid)
-    try:
-        select.select([descriptor], [], [], within_s)
-    finally:
-        os.close(descriptor)
-    return child.poll() is not None
-
-
 def _end(child: subprocess.Popen[bytes], first: signal.Signals, *, clock: Clock) -> None:
     """Ask the command's session to end with `first`; kill it after a grace period, or at once
     when the user interrupts again."""
     _signal_group(child, first)
-    give_up_s = clock.now_s() + _GRACE_S
+    give_up_s = clock.now_s() + attached.GRACE_S
     try:
         while child.poll() is None and clock.now_s() < give_up_s:
             clock.sleep_until(clock.now_s() + _POLL_S)

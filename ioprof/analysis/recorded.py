@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ioprof.analysis.accounting import account
 from ioprof.analysis.counters import CounterLog
+from ioprof.analysis.marks import marks
 from ioprof.analysis.requests import metadata_operations
 from ioprof.analysis.storage import calibrated, uncalibrated
 from ioprof.errors import RunFileError
 from ioprof.record.recorded import CELL, Recorded, RecordedTotals
-from ioprof.record.store import RunDirectory, read_json, read_node
+from ioprof.record.store import RunDirectory, read_json, read_node, read_rank
 
 
 def totals(run: RunDirectory) -> RecordedTotals:
@@ -40,6 +41,9 @@ def totals(run: RunDirectory) -> RecordedTotals:
     reasons = dict(found.reasons)
     if metadata is None:
         reasons["metadata_operations"] = "no counter of this mount tells its metadata operations"
+    made = marks(tuple(read_rank(path) for path in run.rank_files(CELL)))
+    if made is None:
+        reasons["marks"] = "the command marked no steps; docs/marks.md has the three lines"
     return RecordedTotals(
         command=recorded.command,
         exit_status=recorded.exit_status,
@@ -56,6 +60,7 @@ def totals(run: RunDirectory) -> RecordedTotals:
         metadata_source=metadata_source,
         cache_served=found.cache_served,
         cpu_busy=_per(busy.value, cpus.value),
+        marks=made,
         why=found.why,
         reasons=reasons,
     )

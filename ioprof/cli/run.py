@@ -24,6 +24,9 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Run directory [reports/DATE-HOST-run].")] = None,
     interval: Annotated[str, typer.Option(help="Between two samples of the counters.")] = "100ms",
+    duration: Annotated[
+        str | None, typer.Option(help="Ask it to end (SIGTERM) after this long [never].")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace an earlier run at --out.")
     ] = False,
@@ -40,6 +43,7 @@ def run(
     interval_s = parse_duration_s(interval)
     if interval_s <= 0:
         raise UsageError("--interval must be longer than nothing.")
+    duration_s = None if duration is None else parse_duration_s(duration)
     view = None if data is None else _look(data)
     root = out or _default_out()
     if data is not None and root.absolute().is_relative_to(data.absolute()):
@@ -56,6 +60,7 @@ def run(
         stack=view.stack if view else None,
         files=view.paths if view else (),
         interval_s=interval_s,
+        duration_s=duration_s,
     )
     show_recorded(directory, as_json=False, err=True)
     typer.echo(f"run       {root}", err=True)

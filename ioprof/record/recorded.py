@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from ioprof.record.dataset import Mount
+from ioprof.record.estimate import Estimate
 from ioprof.record.header import Host
 from ioprof.record.headline import Calibration
+from ioprof.record.summary import Window
 
 CELL = "command"
 """The folder under `cells/` that a recorded command's files are in."""
@@ -31,7 +33,25 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     ended_s: float | None = None
     exit_status: int | None = None
     partial: str | None = None
-    """"interrupted" or "terminated" when a signal to ioprof ended it early."""
+    """"interrupted" or "terminated" when a signal to ioprof ended it early, "deadline" when its
+    --duration was over."""
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command's own step marks say, in the window after its warm-up."""
+
+    ranks: int
+    window: Window
+    samples_per_s: Estimate | None
+    """All ranks together."""
+    step_s: Estimate | None
+    wait_s: Estimate | None
+    compute_s: Estimate | None
+    au: float | None
+    """Time not waiting for data ÷ step time. It takes the rest of the step for the accelerator's
+    work: a run of `profile` measures that apart. None where the marks tell no wait."""
+    consumed_bytes_per_s: float | None
+    """Stored bytes of the samples, where the marks say how large they are."""
 
 
 class RecordedTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +72,8 @@ class RecordedTotals(msgspec.Struct, frozen=True, kw_only=True):
     metadata_source: str | None
     cache_served: float | None
     cpu_busy: float | None
+    marks: Marks | None = None
+    """None where the command has no step marks."""
     why: str
     """One sentence on what was asked for and what storage delivered."""
     reasons: dict[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from ioprof.record.recorded import RecordedTotals
-from ioprof.report.answer import bare
+from ioprof.report.answer import bare, count
 from ioprof.report.layout import paragraph
 from ioprof.units import (
     format_bandwidth,
@@ -30,10 +30,28 @@ def render(found: RecordedTotals) -> str:
         rate = format_rate(found.metadata_operations / found.seconds) if found.seconds else "–"
         told = f"{format_rate(found.metadata_operations)} operations, {rate}/s"
         lines += paragraph(f"{told}, by {found.metadata_source}", first="metadata  ")
+    lines += paragraph(_steps(found), first="steps     ")
     lines += paragraph(
         f"{found.why}; CPUs {format_percent(found.cpu_busy)} busy", first="so        "
     )
     return "\n".join(lines)
+
+
+def _steps(found: RecordedTotals) -> str:
+    made = found.marks
+    if made is None:
+        return f"unknown: {bare(found.reasons.get('marks', 'not marked'))}"
+    parts = [f"{made.window.steps:,} of {count(made.ranks, 'rank')}"]
+    for name, value, put in (
+        ("", made.samples_per_s, lambda v: f"{format_rate(v)} samples/s"),
+        ("step ", made.step_s, format_seconds),
+        ("wait ", made.wait_s, format_seconds),
+    ):
+        if value is not None:
+            parts.append(f"{name}{put(value.median)}")
+    if made.au is not None:
+        parts.append(f"AU {format_percent(made.au)} (time not waiting ÷ step time)")
+    return ", ".join(parts)
 
 
 def _requested(found: RecordedTotals) -> str:

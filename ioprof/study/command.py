@@ -28,8 +28,10 @@ def record_command(
     stack: BlockStack | None,
     files: Sequence[Path],
     interval_s: float,
+    duration_s: float | None = None,
 ) -> Recorded:
-    """Calibrate on `files`, run `command` to its end, and leave `run.json` and the counters.
+    """Calibrate on `files`, run `command` to its end or for `duration_s`, and leave `run.json` and
+    the counters.
 
     MeasureError when the mount stops answering or the command cannot be started.
     """
@@ -58,6 +60,7 @@ def record_command(
             interval_s=interval_s,
             cpus=tuple(sorted(os.sched_getaffinity(0))),
             attached=True,
+            deadline_s=duration_s,
         )
     )
     ended = msgspec.structs.replace(

@@ -121,6 +121,61 @@ def test_a_signal_reaches_the_command_and_a_partial_report_is_left(tmp_path, num
     assert totals(out)["partial"] == why
 
 
+def test_three_lines_in_a_loop_give_steps_waits_and_au(tmp_path):
+    """A loop whose loader takes 20 ms a batch and whose step takes 30 ms more: AU 60 %."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import time\n"
+        "from ioprof import mark\n"
+        "def loader():\n"
+        "    for _ in range(40):\n"
+        "        time.sleep(0.02)\n"
+        "        yield [0] * 8\n"
+        "for batch in mark.batches(loader()):\n"
+        "    time.sleep(0.03)\n"
+        "    mark.step(samples=len(batch))\n"
+    )
+    done = ioprof_run(tmp_path / "run", sys.executable, str(script))
+    assert done.returncode == 0, done.stderr
+    found = totals(tmp_path / "run")["marks"]
+    assert found["window"]["steps"] > 20
+    assert found["wait_s"]["median"] == pytest.approx(0.02, rel=0.15)
+    assert found["step_s"]["median"] == pytest.approx(0.05, rel=0.15)
+    assert found["samples_per_s"]["median"] == pytest.approx(160, rel=0.15)
+    assert found["au"] == pytest.approx(0.6, abs=0.06)
+    assert "AU 6" in done.stderr or "AU 5" in done.stderr
+
+
+def test_a_command_without_marks_is_told_how_to_mark(tmp_path):
+    done = ioprof_run(tmp_path / "run", "true")
+    assert totals(tmp_path / "run")["marks"] is None
+    assert "the command marked no steps; docs/marks.md" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("exec sleep 60", 128 + signal.SIGTERM),
+        # One that takes SIGTERM as its own affair, and ends by itself.
+        ("trap 'exit 5' TERM; while :; do sleep 0.05; done", 5),
+    ],
+)
+def test_after_its_duration_the_command_is_asked_to_end(tmp_path, script, status):
+    out = tmp_path / "run"
+    began_s = time.monotonic()
+    done = ioprof_run(out, "sh", "-c", script, options=("--duration", "1s"))
+    assert time.monotonic() - began_s < 30
+    assert done.returncode == status
+    assert totals(out)["partial"] == "deadline"
+    assert 1.0 <= totals(out)["seconds"] < 5.0
+
+
+def test_a_command_that_ends_before_its_duration_is_not_partial(tmp_path):
+    done = ioprof_run(tmp_path / "run", "true", options=("--duration", "50s"))
+    assert done.returncode == 0
+    assert totals(tmp_path / "run")["partial"] is None
+
+
 def test_a_command_that_ignores_the_first_interrupt_decides_for_itself(tmp_path):
     script = "trap 'echo once; trap - INT' INT; touch started; while :; do sleep 0.05; done"
     process = subprocess.Popen(
