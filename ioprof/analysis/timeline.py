@@ -38,6 +38,11 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     window: tuple[float, float]
     epochs: list[tuple[float, float]]
     read_source: str | None
+    envelope_s: float | None = None
+    """Of a long cell each bin holds many looks: the rates of its parts of this length lie between
+    the two lists of each envelope. None where a bin is as short as its looks allow."""
+    read_bytes_envelope: tuple[list[float | None], list[float | None]] | None = None
+    reads_envelope: tuple[list[float | None], list[float | None]] | None = None
 
 
 def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
@@ -57,9 +62,10 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
     edges: Floats = np.linspace(start_s, start_s + bin_s * count, count + 1, dtype=np.float64)
     gpu = _gpu_busy(seen.log, edges, ranks=len(seen.ranks))
     told = any(value is not None for value in gpu)
-    steps = [step for rank in seen.ranks for step in rank.steps if step.phase == "steady"]
-    busy = _share(steps, edges, ranks=len(seen.ranks), what="busy")
+    steps = [[step for step in rank.steps if step.phase == "steady"] for rank in seen.ranks]
+    busy = _share(steps, edges, what="busy")
     storage = counter_seen(seen.log, storage_counters(study))
+    parts = int(bin_s / (_TICKS_PER_BIN * seen.node.header.interval_s))
     return Timeline(
         cell_id=cell_id,
         bin_s=bin_s,
@@ -68,7 +74,12 @@ def timeline(run: RunDirectory, cell_id: str) -> Timeline | None:
         reads_per_s=_rate(seen.log, storage, OPERATIONS, edges),
         accelerator_busy=gpu if told else busy,
         accelerator_busy_source="NVML" if told else "step marks",
-        data_wait=_share(steps, edges, ranks=len(seen.ranks), what="wait"),
+        data_wait=_share(steps, edges, what="wait"),
+        envelope_s=bin_s / parts if parts > 1 else None,
+        read_bytes_envelope=_envelope(
+            seen.log, storage, storage.counter if storage else "", edges, parts=parts
+        ),
+        reads_envelope=_envelope(seen.log, storage, OPERATIONS, edges, parts=parts),
         window=(seen.stepping.window.start_s - start_s, seen.stepping.window.end_s - start_s),
         epochs=_epochs(seen, start_s),
         read_source=storage.name if storage else None,
@@ -83,19 +94,38 @@ def _rate(
     return [None] * (len(edges) - 1) if grown is None else _listed(grown / np.diff(edges))
 
 
-def _share(steps: list[Step], edges: Floats, *, ranks: int, what: str) -> list[float | None]:
+def _envelope(
+    log: CounterLog, counter: Candidate | None, name: str, edges: Floats, *, parts: int
+) -> tuple[list[float | None], list[float | None]] | None:
+    """Lowest and highest rate among so many equal parts of each bin; None for a single part."""
+    if parts < 2:
+        return None
+    count = (len(edges) - 1) * parts
+    fine: Floats = np.linspace(edges[0], edges[-1], count + 1, dtype=np.float64)
+    grown = series_over(log, counter, name, fine)
+    if grown is None:
+        return None
+    rates = (grown / np.diff(fine)).reshape(-1, parts)
+    # A bin of which nothing is known stays unknown; of the others, what is known counts.
+    known = ~np.all(np.isnan(rates), axis=1)
+    low, high = (np.full(len(rates), np.nan) for _ in range(2))
+    low[known], high[known] = np.nanmin(rates[known], axis=1), np.nanmax(rates[known], axis=1)
+    return _listed(low), _listed(high)
+
+
+def _share(ranks: list[list[Step]], edges: Floats, *, what: str) -> list[float | None]:
     """Share of each bin that ranks spent waiting for data, or at work, by their step marks."""
-    spans = []
-    for step in steps:
-        waited_s = step.wait_s or 0.0
-        middle_s = step.start_s + waited_s
-        spans.append((step.start_s, middle_s) if what == "wait" else (middle_s, step.end_s))
     covered = np.zeros(len(edges) - 1)
-    for begin, end in spans:
-        inside = np.minimum(end, edges[1:]) - np.maximum(begin, edges[:-1])
-        covered += np.clip(inside, 0.0, None)
+    for steps in filter(None, ranks):
+        spans = []
+        for step in steps:
+            middle_s = step.start_s + (step.wait_s or 0.0)
+            spans.append((step.start_s, middle_s) if what == "wait" else (middle_s, step.end_s))
+        times = np.array(spans)
+        lasted = np.stack([np.zeros(len(spans)), times[:, 1] - times[:, 0]], axis=1)
+        covered += np.diff(np.interp(edges, times.ravel(), np.cumsum(lasted.ravel())))
     width = edges[1] - edges[0]
-    return _listed(np.clip(covered / (width * max(1, ranks)), 0.0, 1.0))
+    return _listed(np.clip(covered / (width * max(1, len(ranks))), 0.0, 1.0))
 
 
 def _gpu_busy(log: CounterLog, edges: Floats, *, ranks: int) -> list[float | None]:

@@ -30,6 +30,8 @@ class Panel(msgspec.Struct, frozen=True, kw_only=True):
     absent: str
     top: float | None = None
     """Fixed upper end of the axis; None lets the values decide."""
+    envelope: tuple[list[float | None], list[float | None]] | None = None
+    """Lowest and highest within each bin."""
 
 
 def draw(summary: Summary, cell: CellSummary, line: Timeline, *, theme: Theme) -> Figure:
@@ -69,11 +71,13 @@ def _panels(cell: CellSummary, line: Timeline) -> list[Panel]:
             values=[None if v is None else v / scale.unit for v in line.read_bytes_per_s],
             label=f"storage read\n({scale.name})",
             absent=_why(cell, "storage_read_bytes_per_s", "no counter of this mount could be read"),
+            envelope=_scaled(line.read_bytes_envelope, scale.unit),
         ),
         Panel(
             values=line.reads_per_s,
             label="reads\n(1/s)",
             absent=_why(cell, "reads_per_s", "no counter of this mount could be read"),
+            envelope=line.reads_envelope,
         ),
         Panel(
             values=_percent(line.accelerator_busy),
@@ -88,6 +92,15 @@ def _panels(cell: CellSummary, line: Timeline) -> list[Panel]:
             top=100.0,
         ),
     ]
+
+
+def _scaled(
+    envelope: tuple[list[float | None], list[float | None]] | None, unit: float
+) -> tuple[list[float | None], list[float | None]] | None:
+    if envelope is None:
+        return None
+    low, high = ([None if v is None else v / unit for v in edge] for edge in envelope)
+    return low, high
 
 
 def _percent(values: Sequence[float | None]) -> list[float | None]:
@@ -111,9 +124,15 @@ def _draw_panel(axes: Axes, panel: Panel, line: Timeline, hue: str, theme: Theme
     for start, _ in line.epochs[1:]:
         axes.axvline(start, color=theme.muted, linewidth=0.9, linestyle=(0, (4, 2)), zorder=3)
     values = [math.nan if value is None else value for value in panel.values]
-    axes.fill_between(line.t_s, values, color=hue, alpha=0.22, linewidth=0, step="mid")
+    highest = max(known)
+    if panel.envelope is None:
+        axes.fill_between(line.t_s, values, color=hue, alpha=0.22, linewidth=0, step="mid")
+    else:
+        low, high = ([math.nan if v is None else v for v in edge] for edge in panel.envelope)
+        axes.fill_between(line.t_s, low, high, color=hue, alpha=0.3, linewidth=0, step="mid")
+        highest = max([highest, *(v for v in panel.envelope[1] if v is not None)])
     axes.plot(line.t_s, values, color=hue, linewidth=1.3, drawstyle="steps-mid")
-    axes.set_ylim(0, (panel.top or max(known) or 1.0) * 1.08)
+    axes.set_ylim(0, (panel.top or highest or 1.0) * 1.08)
     if panel.top is None and not any(known):
         axes.set_yticks([0])
     else:
@@ -155,6 +174,9 @@ def _caption(summary: Summary, cell: CellSummary, line: Timeline) -> str:
         f"Storage: {read}." if read else "Storage: no counter could be read.",
         f"Busy: {line.accelerator_busy_source}.",
         f"Bins of {format_seconds(line.bin_s)}; {len(line.epochs)} epochs.",
+        f"Bands: lowest and highest {format_seconds(line.envelope_s)} of each bin."
+        if line.envelope_s and line.read_bytes_envelope
+        else None,
         window_of([cell]),
         emulated=emulation(summary) if cell.accelerator.kind == "emulated" else None,
     )

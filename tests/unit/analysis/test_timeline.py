@@ -1,7 +1,7 @@
 import pytest
 
 from ioprof.analysis.timeline import Timeline, timeline
-from tests.unit.analysis.records import GONE, Column, rank, table
+from tests.unit.analysis.records import GONE, START_S, Column, rank, table
 from tests.unit.analysis.runs import Cell, counted, outcome, plan, write_run
 
 COLD = plan("cold")
@@ -35,6 +35,27 @@ def test_a_long_cell_has_at_most_400_bins(tmp_path):
     found = of(tmp_path, ranks=(steps,), node=counted(steps, interval_s=1.0))
     assert len(found.t_s) == 400
     assert found.bin_s == pytest.approx(2.5)
+
+
+def test_a_bin_of_many_looks_keeps_the_lowest_and_highest_of_them(tmp_path):
+    # 200 s in 400 bins of 0.5 s, each of two parts: 1 MB in the first, nothing in the second.
+    steps = rank([1.0] * 200)
+    times = [START_S + 0.25 * look for look in range(-8, 812)]
+    grown = [1e6 * ((look + 1) // 2) for look in range(-8, 812)]
+    node = table({("block.diskstats", "vda"): read(*grown)}, times=times, interval_s=0.1)
+    found = of(tmp_path, ranks=(steps,), node=node)
+    assert found.bin_s == pytest.approx(0.5)
+    assert found.envelope_s == pytest.approx(0.25)
+    assert found.read_bytes_per_s == pytest.approx([2e6] * 400)
+    assert found.read_bytes_envelope is not None
+    low, high = found.read_bytes_envelope
+    assert low == pytest.approx([0.0] * 400)
+    assert high == pytest.approx([4e6] * 400)
+
+
+def test_a_bin_of_two_looks_has_no_envelope(tmp_path):
+    found = of(tmp_path)
+    assert found.envelope_s is None and found.read_bytes_envelope is None
 
 
 def test_storage_is_told_as_a_rate(tmp_path):
