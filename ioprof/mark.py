@@ -57,17 +57,17 @@ class _Marker:
         # A forked loader worker inherits this object: it must not write into its parent's file.
         if self.file is not None:
             return self.file if self.opened_by_pid == os.getpid() else None
-        rank = _first_integer(_RANK)
-        path = Path(folder) / f"rank-{rank}.jsonl"
+        number = rank()
+        path = Path(folder) / f"rank-{number}.jsonl"
         self.file = path.open("a", encoding="utf-8")
         self.opened_by_pid = os.getpid()
         self.write(
             {
                 "type": "rank",
                 "format_version": FORMAT_VERSION,
-                "rank": rank,
+                "rank": number,
                 "local_rank": _first_integer(_LOCAL),
-                "world_size": max(1, _first_integer(_WORLD)),
+                "world_size": world_size(),
                 "hostname": socket.gethostname(),
                 "boot_id": _boot_id(),
                 "pid": os.getpid(),
@@ -99,6 +99,16 @@ def _finite(value: object) -> object:
     if isinstance(value, dict):
         return {name: _finite(inner) for name, inner in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def rank() -> int:
+    """This process's rank, by the environment of its engine; 0 without one."""
+    return _first_integer(_RANK)
+
+
+def world_size() -> int:
+    """How many ranks its engine started; 1 without one."""
+    return max(1, _first_integer(_WORLD))
 
 
 def enabled() -> bool:

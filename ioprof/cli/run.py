@@ -45,7 +45,7 @@ def run(
         raise UsageError("--interval must be longer than nothing.")
     duration_s = None if duration is None else parse_duration_s(duration)
     view = None if data is None else _look(data)
-    root = out or _default_out()
+    root = _own(out or _default_out())
     if data is not None and root.absolute().is_relative_to(data.absolute()):
         raise UsageError(
             f"The run directory {root} lies under {data}, and ioprof never writes there. "
@@ -87,6 +87,18 @@ def _look(data: Path) -> DataView:
         remedy = f" Remedy: {check.remedy}." if check.remedy else ""
         raise MeasureError(f"{check.says}.{remedy}")
     return view
+
+
+def _own(root: Path) -> Path:
+    """A folder of this rank's own, where an engine starts ioprof once for each of several ranks:
+    all of them are given the same --out."""
+    import socket
+
+    from ioprof import mark
+
+    if mark.world_size() < 2:
+        return root
+    return root / f"{socket.gethostname()}-rank-{mark.rank()}"
 
 
 def _default_out() -> Path:

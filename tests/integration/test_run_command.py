@@ -198,6 +198,44 @@ def test_a_command_that_ignores_the_first_interrupt_decides_for_itself(tmp_path)
     assert totals(tmp_path / "run")["partial"] == "interrupted"
 
 
+def test_ranks_that_are_each_recorded_write_runs_of_their_own(tmp_path):
+    """sgl-project/sglang 15326: every rank wrote the same output file."""
+    out = tmp_path / "run"
+    ranks = [
+        subprocess.Popen(
+            [*IOPROF, "run", "--out", str(out), "--", "sh", "-c", "exit $RANK"],
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2"},
+            stderr=subprocess.PIPE,
+        )
+        for rank in range(2)
+    ]
+    for rank, process in enumerate(ranks):
+        _, words = process.communicate(timeout=60)
+        assert process.returncode == rank, words
+    found = sorted(out.iterdir())
+    assert [path.name.rpartition("-rank-")[2] for path in found] == ["0", "1"]
+    assert [totals(path)["exit_status"] for path in found] == [0, 1]
+
+
+def test_an_interrupt_twice_still_leaves_a_report(tmp_path):
+    """sysstat 215, renaissance 119: Ctrl-C left no result."""
+    out = tmp_path / "run"
+    started = tmp_path / "started"
+    script = f"trap : INT; touch {started}; while :; do sleep 0.05; done"
+    process = subprocess.Popen(
+        [*IOPROF, "run", "--out", str(out), "--", "sh", "-c", script], start_new_session=True
+    )
+    deadline_s = time.monotonic() + 60
+    while not started.exists() and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    # The command takes both as its own affair; only what then ends it ends the recording.
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGTERM):
+        process.send_signal(number)
+        time.sleep(0.2)
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert totals(out)["partial"] == "interrupted"
+
+
 def test_nothing_is_written_under_the_data(data):
     before = sorted(data.rglob("*"))
     done = ioprof_run(data / "run", "true", options=("--data", str(data)))
