@@ -27,7 +27,14 @@ from typing import IO, TypeVar
 FORMAT_VERSION = 1
 _RANK = ("RANK", "OMPI_COMM_WORLD_RANK", "HOROVOD_RANK", "PMI_RANK", "SLURM_PROCID")
 _LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "HOROVOD_LOCAL_RANK", "SLURM_LOCALID")
-_WORLD = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "HOROVOD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+# A batch script has SLURM_NTASKS and rank 0 as well, and is no rank: only srun counts a step's.
+_WORLD = (
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_SIZE",
+    "HOROVOD_SIZE",
+    "PMI_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+)
 
 _Item = TypeVar("_Item")
 Scalar = str | int | float | bool | None

@@ -132,7 +132,7 @@ def test_the_pause_between_epochs_belongs_to_no_step(folder, timer):
         ("RANK", "LOCAL_RANK", "WORLD_SIZE"),
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
         ("HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_SIZE"),
-        ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS"),
+        ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"),
     ],
 )
 def test_the_rank_is_found_in_the_engines_environment(folder, monkeypatch, names):
@@ -142,6 +142,12 @@ def test_the_rank_is_found_in_the_engines_environment(folder, monkeypatch, names
     header = read_rank(folder / "rank-5.jsonl").header
     assert (header.rank, header.local_rank, header.world_size) == (5, 1, 8)
     assert (header.monotonic_s, header.wall_s) == (100.0, 1.0e9 + 100.0)
+
+
+def test_a_batch_script_is_no_rank_of_its_job(monkeypatch):
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "8")
+    assert (mark.rank(), mark.world_size()) == (0, 1)
 
 
 def test_a_loss_that_is_not_a_number_does_not_end_the_training(folder):

@@ -214,6 +214,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path):
 
 
 def test_not_a_number_is_written_as_missing(tmp_path):
+    """esnet/iperf 370, redis/memtier_benchmark 271: NaN is no JSON."""
     write_json(tmp_path / "c.json", StorageCeiling(read_bytes_per_s=float("nan")))
     assert read_json(tmp_path / "c.json", StorageCeiling).read_bytes_per_s is None
 
