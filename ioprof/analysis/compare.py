@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ioprof.analysis.coverage import covered_s
 from ioprof.analysis.observation import Observation, observe
 from ioprof.analysis.resample import FEWEST, Floats, relative_difference
 from ioprof.analysis.storage import OPERATIONS, counter_seen, series_over, storage_counters
@@ -17,7 +18,6 @@ from ioprof.record.estimate import Interval
 from ioprof.record.store import RunDirectory, read_json
 from ioprof.record.study import Study
 
-_COMPARED = ("synthetic", "cold", "warm", "as-found", "prep", "fetch")
 _Key = tuple[str, str, str]
 
 
@@ -69,7 +69,7 @@ def _read(run: RunDirectory) -> _Run:
     cells: dict[_Key, list[Observation]] = {}
     for plan in study.cells:
         seen = observe(run, plan)
-        if plan.role in _COMPARED and seen.stepping is not None:
+        if seen.stepping is not None:
             cells.setdefault((plan.topology, plan.loader, plan.role), []).append(seen)
     return _Run(name=str(run.root), study=study, cells=cells)
 
@@ -182,9 +182,7 @@ def _per_second(counter: str | None) -> Callable[[Observation, Study], Floats]:
 def _stepped(seen: Observation, edges: Floats) -> npt.NDArray[np.bool_]:
     """Which of the seconds between `edges` were stepped through: pauses between epochs are none."""
     steps = [step for step in seen.ranks[0].steps if step.phase == "steady"]
-    times = np.array([t for step in steps for t in (step.start_s, step.end_s)])
-    lasted = np.array([t for step in steps for t in (0.0, step.step_s)])
-    covered = np.diff(np.interp(edges, times, np.cumsum(lasted)))
+    covered = covered_s([(step.start_s, step.end_s) for step in steps], edges)
     return np.asarray(covered >= 0.99 * np.diff(edges))
 
 

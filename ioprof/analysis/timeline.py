@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ioprof.analysis import gpus
 from ioprof.analysis.counters import CounterLog, Floats
+from ioprof.analysis.coverage import covered_s
 from ioprof.analysis.observation import Observation, observe
 from ioprof.analysis.storage import OPERATIONS, counter_seen, series_over, storage_counters
 from ioprof.record.headline import Candidate
@@ -121,9 +122,7 @@ def _share(ranks: list[list[Step]], edges: Floats, *, what: str) -> list[float |
         for step in steps:
             middle_s = step.start_s + (step.wait_s or 0.0)
             spans.append((step.start_s, middle_s) if what == "wait" else (middle_s, step.end_s))
-        times = np.array(spans)
-        lasted = np.stack([np.zeros(len(spans)), times[:, 1] - times[:, 0]], axis=1)
-        covered += np.diff(np.interp(edges, times.ravel(), np.cumsum(lasted.ravel())))
+        covered += covered_s(spans, edges)
     width = edges[1] - edges[0]
     return _listed(np.clip(covered / (width * max(1, len(ranks))), 0.0, 1.0))
 

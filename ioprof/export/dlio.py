@@ -7,10 +7,9 @@ them under names of its own; keep them off the dataset. The keys are those of DL
 from __future__ import annotations
 
 import json
-import re
 from typing import BinaryIO
 
-from ioprof.export.load import Load
+from ioprof.export.load import Load, plain
 
 
 def write(load: Load, out: BinaryIO) -> None:
@@ -22,9 +21,7 @@ def _lines(load: Load) -> list[str]:
     workers = max(1, round(load.readers.value / load.accelerators))
     emulated = f"; emulated: {load.emulated}" if load.emulated else ""
     return [
-        f"# The storage demand that ioprof measured in {_plain(load.run)}, without accelerators.",
-        f"# {load.accelerators} accelerators ({load.topology}) need "
-        f"{load.read_bytes_per_s.value:.0f} B/s: {load.read_bytes_per_s.why}.",
+        *(f"# {line}" for line in load.heading),
         f"# Run: mpirun -np {load.accelerators} dlio_benchmark workload=THIS-FILE",
         "# DLIO's MB/s is computed from record_length, not counted: watch the mount beside it.",
         "model: resnet50",
@@ -34,7 +31,7 @@ def _lines(load: Load) -> list[str]:
         "  train: True",
         "dataset:",
         "  # A folder for files that DLIO makes, of the sizes below, on the same mount.",
-        f"  data_folder: {json.dumps(_beside(load))}",
+        f"  data_folder: {json.dumps(plain(f'{load.data}-dlio'))}",
         "  format: jpeg",
         f"  num_files_train: {load.samples}  # samples of the dataset, surveyed",
         "  num_samples_per_file: 1  # each sample is a file",
@@ -51,11 +48,3 @@ def _lines(load: Load) -> list[str]:
         f"  computation_time: {load.compute_s.value:.6f}  # s; {load.compute_s.why}{emulated}",
         "  epochs: 1  # the first one: nothing is cached yet",
     ]
-
-
-def _beside(load: Load) -> str:
-    return _plain(f"{load.data}-dlio")
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"[^\x20-\x7e]", "?", text)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import BinaryIO
 
-from ioprof.export.load import Load
+from ioprof.export.load import Load, plain
 
 
 def write(load: Load, out: BinaryIO) -> None:
@@ -15,7 +14,7 @@ def write(load: Load, out: BinaryIO) -> None:
 
     Lines that begin with neither "d" nor "f" say nothing to elbencho.
     """
-    readers = max(1, round(load.readers.value))
+    readers = load.reader_count
     command = shlex.join(
         [
             "elbencho",
@@ -34,9 +33,7 @@ def write(load: Load, out: BinaryIO) -> None:
         ]
     )
     comments = [
-        f"The storage demand that ioprof measured in {load.run}, without accelerators.",
-        f"{load.accelerators} accelerators ({load.topology}) need "
-        f"{load.read_bytes_per_s.value:.0f} B/s: {load.read_bytes_per_s.why}.",
+        *load.heading,
         f"--limitread is of each thread: {load.read_bytes_per_s.value:.0f} B/s over {readers} "
         f"({load.readers.why}).",
         f"--block: the mean sample in whole pages; {load.sample_bytes.value:.0f} B, "
@@ -51,7 +48,7 @@ def write(load: Load, out: BinaryIO) -> None:
     if len(kept) < len(every):
         comments.append(f"Left out for their names: {len(every) - len(kept):,} files.")
     for comment in comments:
-        out.write(f"# {re.sub(r'[^ -~]', '?', comment)}\n".encode())
+        out.write(f"# {plain(comment)}\n".encode())
     for folder in sorted({parent for name, _ in kept for parent in _parents(name)}):
         out.write(b"d " + folder + b"\n")
     for name, size in kept:

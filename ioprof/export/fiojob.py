@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
 from ioprof.errors import UsageError
-from ioprof.export.load import Load
+from ioprof.export.load import Load, plain
+from ioprof.record.fiofiles import choose_files, escape, share_out
 
-_MOST_FILES = 2000
 _RUNTIME_S = 60
-# fio takes no escape but "\:"; it expands "$", takes "#" and ";" for the start of a comment, strips
-# blanks at the ends, and refuses an option of more than 4,096 characters.
-_UNSAFE = re.compile(r"""[\x00-\x1f\x7f-\x9f$\\"'#;]|^\s|\s$""")
-_LONGEST_NAME = 3500
 
 
 def write(load: Load, out: BinaryIO) -> None:
     """The job file. UsageError when fio can take none of the files."""
-    readers = max(1, round(load.readers.value))
-    files = _files(load, readers)
+    files = choose_files(load.files, block_bytes=load.block_bytes, present=False)
     if not files:
         raise UsageError(
             f"fio can read none of the {load.samples:,} samples: their names hold characters that "
             f"it takes for its own, or all are smaller than {load.block_bytes:,} B."
         )
-    out.write("\n".join(_lines(load, files, readers)).encode() + b"\n")
+    out.write("\n".join(_lines(load, files)).encode() + b"\n")
 
 
-def _lines(load: Load, files: list[Path], readers: int) -> list[str]:
+def _lines(load: Load, files: tuple[Path, ...]) -> list[str]:
+    readers = load.reader_count
     share = load.read_bytes_per_s.value / readers
-    lines = [
-        f"# The storage demand that ioprof measured in {_plain(load.run)}, without accelerators.",
-        f"# {load.accelerators} accelerators ({load.topology}) need "
-        f"{load.read_bytes_per_s.value:.0f} B/s: {load.read_bytes_per_s.why}.",
-    ]
+    lines = [f"# {line}" for line in load.heading]
     if load.emulated:
-        lines.append(f"# The accelerator was emulated: {_plain(load.emulated)}.")
+        lines.append(f"# The accelerator was emulated: {plain(load.emulated)}.")
     lines += [
         "# Run it with --readonly: fio --readonly THIS-FILE",
         f"# {len(files):,} of {load.samples:,} samples, of at least one block each, in random "
@@ -62,31 +50,7 @@ def _lines(load: Load, files: list[Path], readers: int) -> list[str]:
         f"# {load.read_bytes_per_s.value:.0f} B/s over {readers} readers ({load.readers.why}).",
         f"rate={round(share)}",
     ]
-    for reader in range(readers):
+    for reader, mine in enumerate(share_out(files, readers=readers)):
         lines.append(f"[reader{reader}]")
-        mine = files[reader::readers]
-        lines += [f"filename={str(file).replace(':', chr(92) + ':')}" for file in mine]
+        lines += [f"filename={escape(file)}" for file in mine]
     return lines
-
-
-def _files(load: Load, readers: int) -> list[Path]:
-    enough = np.flatnonzero(load.files.stored_bytes >= load.block_bytes)
-    order = np.random.default_rng(0).permutation(enough)
-    named = (path for index in order if _nameable(path := load.files.path(int(index))))
-    found = list(islice(named, _MOST_FILES))
-    # Each reader has one: a file may be read by several.
-    return found if not found or len(found) >= readers else (found * readers)[:readers]
-
-
-def _nameable(path: Path) -> bool:
-    name = str(path)
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False  # bytes that are no UTF-8
-    return len(name) <= _LONGEST_NAME and not _UNSAFE.search(name)
-
-
-def _plain(text: str) -> str:
-    """A name from a file, kept to the one line of its comment."""
-    return re.sub(r"[^\x20-\x7e]", "?", text)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from ioprof.analysis.summary import summarise
 from ioprof.errors import UsageError
 from ioprof.record.filelist import FileList
+from ioprof.record.fiofiles import ALIGNMENT_BYTES, block_bytes_for
 from ioprof.record.store import RunDirectory, read_json, read_rank
 from ioprof.record.study import Study
 from ioprof.record.summary import CellSummary, Demand, Summary
-
-_PAGE_BYTES = 4096
-_LARGEST_BLOCK_BYTES = 1 << 20
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -48,12 +46,22 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def block_bytes(self) -> int:
-        """Request size: the mean sample in whole pages, up to 1 MiB, for a loader asks for a small
-        file at once; no more than the third quartile, so that a quarter of the files hold one.
-        At least a page."""
-        stored = self.files.stored_bytes
-        wanted = int(min(np.mean(stored), np.percentile(stored, 75))) if len(stored) else 0
-        return min(max(wanted // _PAGE_BYTES * _PAGE_BYTES, _PAGE_BYTES), _LARGEST_BLOCK_BYTES)
+        """Request size, as for a measured ceiling; at least a page."""
+        return block_bytes_for(self.files.stored_bytes) or ALIGNMENT_BYTES
+
+    @property
+    def reader_count(self) -> int:
+        """`readers` as a number to count with: one at least."""
+        return max(1, round(self.readers.value))
+
+    @property
+    def heading(self) -> tuple[str, str]:
+        """What the load is, for the first two comments."""
+        return (
+            f"The storage demand that ioprof measured in {plain(self.run)}, without accelerators.",
+            f"{self.accelerators} accelerators ({self.topology}) need "
+            f"{self.read_bytes_per_s.value:.0f} B/s: {self.read_bytes_per_s.why}.",
+        )
 
 
 def load_of(run: RunDirectory, *, topology: str | None = None) -> Load:
@@ -72,7 +80,8 @@ def load_of(run: RunDirectory, *, topology: str | None = None) -> Load:
     need = demand.required_read_bytes_per_s.value
     assert need is not None
     size = summary.dataset.stored_bytes_per_sample
-    alone = _synthetic(summary, demand.topology)
+    alone = summary.synthetic_step_s(demand.topology)
+    assert alone is not None  # the demand was made of it
     emulated = summary.accelerator.kind == "emulated"
     return Load(
         run=run.root.name,
@@ -110,15 +119,6 @@ def _demand(summary: Summary, topology: str | None, run: RunDirectory) -> Demand
     raise UsageError(f"{run.root} holds no demand of {topology!r}. There is: {there}.")
 
 
-def _synthetic(summary: Summary, topology: str) -> float:
-    steps = [
-        cell.step_s.median
-        for cell in summary.cells
-        if cell.topology == topology and cell.role == "synthetic" and cell.step_s is not None
-    ]
-    return float(np.median(steps))
-
-
 def _readers(run: RunDirectory, summary: Summary, demand: Demand) -> Known:
     """Loader workers of all ranks in the cold cell that read fastest."""
     cells = [c for c in summary.cells if c.topology == demand.topology and c.role == "cold"]
@@ -137,3 +137,8 @@ def _readers(run: RunDirectory, summary: Summary, demand: Demand) -> Known:
 
 def _speed(cell: CellSummary) -> float:
     return cell.samples_per_s.median if cell.samples_per_s else 0.0
+
+
+def plain(text: str) -> str:
+    """A name from a file, kept to the one line of its comment."""
+    return re.sub(r"[^\x20-\x7e]", "?", text)

@@ -61,7 +61,7 @@ def _text(name: str, kind: str, cell: str, node: NodeRecord, columns: Columns) -
         "layer": series.layer.value,
         "scope": series.scope.value,
     }
-    offset_s = node.header.clock.wall_s - node.header.clock.monotonic_s
+    offset_s = node.header.clock.offset_s
     sample = f"{family}_total" if kind == "counter" else family
     for t_s, value in zip(columns.times, _column(columns, name, kind), strict=True):
         if not math.isnan(value):

@@ -72,7 +72,7 @@ def _of_node(cell: str, path: Path) -> Iterator[Row]:
     lines = node_lines(path)
     header = next(lines)
     assert isinstance(header, NodeHeader)
-    offset_s = header.clock.wall_s - header.clock.monotonic_s
+    offset_s = header.clock.offset_s
     series: dict[int, Series] = {}
     for line in lines:
         match line:
@@ -106,7 +106,7 @@ def _of_node(cell: str, path: Path) -> Iterator[Row]:
 
 def _of_rank(cell: str, path: Path, nodes: Mapping[str, int]) -> Iterator[Row]:
     record = read_rank(path)
-    offset_s = record.header.wall_s - record.header.monotonic_s
+    offset_s = record.header.offset_s
     for step in record.steps:
         for name, value in _facts(step):
             yield Row(

@@ -17,7 +17,7 @@ import msgspec
 
 from ioprof.export.row import cells, header_of, iso
 from ioprof.record.columns import Columns
-from ioprof.record.store import NodeRecord, RankRecord, RunDirectory, read_node, read_rank
+from ioprof.record.store import RankRecord, RunDirectory, read_node, read_rank
 
 _Event = dict[str, Any]
 _ANEW = "began to count anew: its rate since the look before is not known"
@@ -55,12 +55,12 @@ def _of_node(cell: str, path: Path, process: int, start_s: float) -> Iterator[_E
     node = read_node(path)
     yield _named("process_name", process, 0, f"{cell}, {node.header.hostname}")
     yield {**_named("process_sort_index", process, 0, ""), "args": {"sort_index": process}}
-    offset_s = node.header.clock.wall_s - node.header.clock.monotonic_s - start_s
+    offset_s = node.header.clock.offset_s - start_s
     for columns in node.columns:
-        yield from _tracks(columns, node, process, offset_s)
+        yield from _tracks(columns, process, offset_s)
 
 
-def _tracks(columns: Columns, node: NodeRecord, process: int, offset_s: float) -> Iterator[_Event]:
+def _tracks(columns: Columns, process: int, offset_s: float) -> Iterator[_Event]:
     series = columns.series
     wide, narrow = len(series.counters), len(series.gauges)
     for at, name in enumerate(series.counters):
@@ -116,7 +116,7 @@ def _counter(track: str, process: int, t_s: float, value: float) -> _Event:
 def _of_rank(record: RankRecord, process: int, start_s: float) -> Iterator[_Event]:
     header = record.header
     thread = header.rank + 1
-    offset_s = header.wall_s - header.monotonic_s - start_s
+    offset_s = header.offset_s - start_s
     yield _named("thread_name", process, thread, f"rank {header.rank}")
     for begin_s, end_s, epoch in _epochs(record):
         yield _slice(f"epoch {epoch}", process, thread, begin_s + offset_s, end_s + offset_s, {})

@@ -21,6 +21,7 @@ from ioprof.fio.command import ReadJob
 from ioprof.fio.result import FioResult
 from ioprof.record.ceiling import StorageCeiling
 from ioprof.record.filelist import FileList
+from ioprof.record.fiofiles import block_bytes_for, choose_files, share_out
 from ioprof.record.reading import Role, Unavailable
 from ioprof.record.store import write_json
 from ioprof.sources import block
@@ -96,14 +97,14 @@ def _measure(
     if _is_memory(files.root, roots):
         reason = f"{files.root} lies in memory (tmpfs): there is no storage under it to measure"
         return StorageCeiling(read_bytes_per_s=None, reason=reason)
-    block_bytes = command.block_bytes_for(files.stored_bytes)
-    chosen = () if block_bytes is None else command.choose_files(files, block_bytes=block_bytes)
+    block_bytes = block_bytes_for(files.stored_bytes)
+    chosen = () if block_bytes is None else choose_files(files, block_bytes=block_bytes)
     if block_bytes is None or not chosen:
         reason = "no file is as large as 4 KiB and has a name that fio can take"
         return StorageCeiling(read_bytes_per_s=None, reason=reason)
     engine, direct = _mode(program, chosen[0])
     job = ReadJob(
-        readers=command.share_out(chosen, readers=jobs),
+        readers=share_out(chosen, readers=jobs),
         block_bytes=block_bytes,
         engine=engine,
         direct=direct,

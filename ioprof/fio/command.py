@@ -6,26 +6,14 @@ other to its end, in random order, one request at a time.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from ioprof.record.filelist import FileList
+from ioprof.record.fiofiles import ALIGNMENT_BYTES, escape
 
 ENGINES = ("io_uring", "libaio", "psync")
 """In order of preference; psync is in every fio."""
-MAX_FILES = 2000
-_ALIGNMENT_BYTES = 4096  # what direct reads take on every filesystem
-_LARGEST_BLOCK_BYTES = 1 << 20
-# fio takes no escape but "\:"; it expands "$", takes "#" and ";" for the start of a comment, strips
-# blanks at the ends, and refuses an option of more than 4,096 characters.
-_UNSAFE = re.compile(r"""[\x00-\x1f\x7f$\\"'#;]|^\s|\s$""")
-_LONGEST_NAME = 3500
 
 
 class ReadJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,56 +72,7 @@ def probe_argv(program: str, *, file: Path, engine: str, direct: bool) -> tuple[
         "--allow_file_create=0",
         f"--ioengine={engine}",
         f"--direct={int(direct)}",
-        f"--bs={_ALIGNMENT_BYTES}",
+        f"--bs={ALIGNMENT_BYTES}",
         "--number_ios=1",
         "--thread=1",
     )
-
-
-def block_bytes_for(stored_bytes: npt.NDArray[np.int64]) -> int | None:
-    """Request size: the mean file in whole 4 KiB, up to 1 MiB; None when not even 4 KiB fits.
-
-    A loader asks for a small file at once, so a request of the mean size costs what a sample
-    costs: reading at the power of two below it is a third slower at low concurrency. No larger
-    than the third quartile, so that a quarter of the files hold one.
-    """
-    if len(stored_bytes) == 0:
-        return None
-    wanted_bytes = int(min(np.mean(stored_bytes), np.percentile(stored_bytes, 75)))
-    whole_bytes = wanted_bytes // _ALIGNMENT_BYTES * _ALIGNMENT_BYTES
-    return min(whole_bytes, _LARGEST_BLOCK_BYTES) or None
-
-
-def choose_files(files: FileList, *, block_bytes: int, seed: int = 0) -> tuple[Path, ...]:
-    """At most 2,000 files of at least one block, in random order, whose names fio can take.
-
-    Each is there now: fio would make the folder of a job's first file if that were gone, even
-    when told to create nothing.
-    """
-    large_enough = np.flatnonzero(files.stored_bytes >= block_bytes)
-    order = np.random.default_rng(seed).permutation(large_enough)
-    nameable = _nameable(files.path(int(index)) for index in order)
-    return tuple(islice((file for file in nameable if file.is_file()), MAX_FILES))
-
-
-def share_out(files: tuple[Path, ...], *, readers: int) -> tuple[tuple[Path, ...], ...]:
-    """The files of each reader: a part of its own, or a shared one where there are too few."""
-    return tuple(
-        files[reader::readers] or (files[reader % len(files)],) for reader in range(readers)
-    )
-
-
-def escape(file: Path) -> str:
-    """A file's name as fio wants it: a colon would separate two names."""
-    return str(file).replace(":", "\\:")
-
-
-def _nameable(files: Iterable[Path]) -> Iterator[Path]:
-    for file in files:
-        name = str(file)
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            continue  # bytes that are no UTF-8
-        if len(name) <= _LONGEST_NAME and not _UNSAFE.search(name):
-            yield file

@@ -11,6 +11,11 @@ class ClockAnchor(msgspec.Struct, frozen=True, kw_only=True):
     monotonic_s: float
     wall_s: float
 
+    @property
+    def offset_s(self) -> float:
+        """What makes the calendar's time of a monotonic one."""
+        return self.wall_s - self.monotonic_s
+
 
 class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
     """One physical accelerator of the host as the driver names it."""
@@ -63,3 +68,8 @@ class RankHeader(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", ta
     pid: int
     monotonic_s: float
     wall_s: float
+
+    @property
+    def offset_s(self) -> float:
+        """What makes the calendar's time of a monotonic one."""
+        return self.wall_s - self.monotonic_s

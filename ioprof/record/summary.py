@@ -6,6 +6,8 @@ The JSON Schema in `docs/summary.schema.json` is generated from these classes.
 
 from __future__ import annotations
 
+import statistics
+
 import msgspec
 
 from ioprof.record.dataset import Quarantined, SizeStatistics
@@ -258,3 +260,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Why the run is incomplete; None when every cell ran its course."""
     sources: dict[str, str] = {}
     """Counter source → "read", or why it could not be."""
+
+    def synthetic_step_s(self, topology: str) -> float | None:
+        """T_syn: the step time of this topology with no reading at all; None when not measured."""
+        known = [
+            cell.step_s.median
+            for cell in self.cells
+            if cell.topology == topology and cell.role == "synthetic" and cell.step_s is not None
+        ]
+        return statistics.median(known) if known else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 from ioprof.record.estimate import Estimate
 from ioprof.record.finding import Finding
 from ioprof.record.summary import Ceilings, CellSummary, Demand, Summary
@@ -159,16 +157,6 @@ def stages(one: Ceilings) -> dict[str, Estimate | None]:
         "fetch": one.fetch,
         "storage": one.storage,
     }
-
-
-def synthetic_step_s(summary: Summary, topology: str) -> float | None:
-    """T_syn: the step time of this topology with no reading at all; None when not measured."""
-    known = [
-        cell.step_s.median
-        for cell in summary.cells
-        if cell.topology == topology and cell.role == "synthetic" and cell.step_s is not None
-    ]
-    return statistics.median(known) if known else None
 
 
 def counter(summary: Summary) -> str:

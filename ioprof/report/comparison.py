@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from ioprof.record.comparison import Comparison, Difference
 from ioprof.report.answer import TRAINED
 from ioprof.report.layout import paragraph, table
-from ioprof.units import format_bandwidth, format_percent, format_rate, format_seconds
+from ioprof.units import MISSING, format_bandwidth, format_percent, format_rate, format_seconds
 
-MISSING = "–"
 _WORDS = {
     "samples_per_s": "samples/s",
     "step_s": "step time",

@@ -20,7 +20,6 @@ from ioprof.report.answer import (
     share,
     stages,
     storage_ceiling,
-    synthetic_step_s,
     trained_cells,
 )
 from ioprof.report.figure import Figure
@@ -106,7 +105,7 @@ def render(summary: Summary, light: list[Figure], dark: list[Figure]) -> str:
         emulation_means=EMULATION_MEANS,
         findings=all_findings(summary),
         cells=cells,
-        compute_s={cell.id: synthetic_step_s(summary, cell.topology) for cell in cells},
+        compute_s={cell.id: summary.synthetic_step_s(cell.topology) for cell in cells},
         reconciled=[cell for cell in summary.cells if cell.reconciliation is not None],
         trained=[cell for cell in cells if cell.training is not None],
         pictures=[_picture(*both) for both in zip(light, dark, strict=True)],

@@ -19,7 +19,6 @@ from ioprof.report.answer import (
     share,
     stages,
     storage_ceiling,
-    synthetic_step_s,
     trained_cells,
 )
 from ioprof.report.gap import gaps, reasons_of
@@ -133,7 +132,7 @@ def _steps(summary: Summary) -> list[str]:
         (
             cell_name(cell),
             format_seconds(cell.step_s.median if cell.step_s else None),
-            format_seconds(synthetic_step_s(summary, cell.topology)),
+            format_seconds(summary.synthetic_step_s(cell.topology)),
             format_seconds(cell.prep_stall_s),
             format_seconds(cell.fetch_stall_s) if cell.role != "warm" else "",
         )

@@ -16,7 +16,6 @@ from ioprof.report.answer import (
     count,
     emulation,
     share,
-    synthetic_step_s,
     trained_cells,
 )
 from ioprof.report.figure import Figure
@@ -102,7 +101,7 @@ def _rows(summary: Summary) -> list[Row]:
                 loader=loader,
                 step_s=statistics.median(c.step_s.median for c in chosen if c.step_s),
                 parts_s={
-                    "compute": synthetic_step_s(summary, topology),
+                    "compute": summary.synthetic_step_s(topology),
                     "prep": _middle([cell.prep_stall_s for cell in chosen]),
                     "fetch": _middle([cell.fetch_stall_s for cell in chosen]),
                 },

@@ -8,17 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ioprof.fio.command import (
-    MAX_FILES,
-    ReadJob,
-    argv,
-    block_bytes_for,
-    choose_files,
-    escape,
-    probe_argv,
-    share_out,
-)
+from ioprof.fio.command import ReadJob, argv, probe_argv
 from ioprof.record.filelist import FileList
+from ioprof.record.fiofiles import MAX_FILES, block_bytes_for, choose_files, escape, share_out
 
 
 def listed(root: Path, sizes: dict[str, int]) -> FileList:
